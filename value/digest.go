@@ -1,0 +1,118 @@
+package value
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Digest is the SHA-256 of a value's canonical text: the compact text with
+// the members of every object sorted by code point and every number as it was
+// written, so that 1 and 1.0 differ and 9007199254740993 is not rounded
+// (spec/plan.md §5).
+type Digest [sha256.Size]byte
+
+// String is the digest in lower-case hex.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText writes the digest in lower-case hex.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// Digest returns the value's digest. It is computed once for each part that is
+// asked for and kept with it.
+func (v Value) Digest() Digest {
+	if v.n == nil {
+		return Digest{}
+	}
+	if d := v.n.digest.Load(); d != nil {
+		return *d
+	}
+	h := sha256.New()
+	v.canonical(h)
+	var d Digest
+	h.Sum(d[:0])
+	v.n.digest.Store(&d)
+	return d
+}
+
+// Canonical is the text over which the digest is taken.
+func (v Value) Canonical() string {
+	var b strings.Builder
+	v.canonical(&b)
+	return b.String()
+}
+
+func (v Value) canonical(w io.Writer) {
+	put := func(s string) { io.WriteString(w, s) }
+	switch v.n.kind {
+	case List:
+		put("[")
+		for i, e := range v.children().vals {
+			if i > 0 {
+				put(",")
+			}
+			e.canonical(w)
+		}
+		put("]")
+	case Object:
+		c := v.children()
+		order := make([]int, len(c.keys))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(c.keys[a], c.keys[b]) })
+		put("{")
+		for i, k := range order {
+			if i > 0 {
+				put(",")
+			}
+			w.Write(AppendQuote(nil, c.keys[k]))
+			put(":")
+			c.vals[k].canonical(w)
+		}
+		put("}")
+	default:
+		put(v.n.text)
+	}
+}
+
+var _ io.Writer = hash.Hash(nil)
+
+// Equal reports whether a and b have the same canonical text.
+func Equal(a, b Value) bool {
+	if a.n == b.n {
+		return true
+	}
+	if a.Kind() != b.Kind() || a.n.size != b.n.size {
+		return false
+	}
+	if a.n.text != "" && a.n.text == b.n.text {
+		return true
+	}
+	switch a.Kind() {
+	case List:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i, e := range a.Elements() {
+			if !Equal(e, b.At(i)) {
+				return false
+			}
+		}
+		return true
+	case Object:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for k, m := range a.Members() {
+			if o, ok := b.Get(k); !ok || !Equal(m, o) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
