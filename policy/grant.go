@@ -97,22 +97,21 @@ func trimToken(s string, from, to int) (int, int) {
 	return from, to
 }
 
-// currencies and units are the words and signs that show a short number to be an
+// currencies and units are the signs and words that show a short number to be an
 // amount and not a mere digit.
-var currencies = "$€£¥₹"
+const (
+	currencies = "$€£¥₹"
+	units      = ` usd eur gbp chf jpy cny inr cad aud sek nok dkk pln czk huf
+ dollar dollars euro euros pound pounds franc francs yen yuan rupee rupees krona kronor cent cents
+ % percent second seconds sec minute minutes min hour hours hr day days week weeks month months year years
+ mm cm m km inch inches ft foot feet mile miles g kg gram grams lb lbs oz ton tons tonne tonnes
+ ml l liter liters litre litres gb mb kb tb bytes c f °c °f degrees
+ person people guest guests item items piece pieces unit copy copies times night nights ticket tickets room rooms `
+)
 
-var units = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(`usd eur gbp chf jpy cny inr cad aud sek nok dkk pln czk huf
-		dollar dollars euro euros pound pounds franc francs yen yuan rupee rupees krona kronor cent cents
-		% percent second seconds sec minute minutes min hour hours hr day days week weeks month months year years
-		mm cm m km inch inches ft foot feet mile miles g kg gram grams lb lbs oz ton tons tonne tonnes
-		ml l liter liters litre litres gb mb kb tb bytes c f °c °f degrees
-		person people guest guests item items piece pieces unit units copy copies time times night nights ticket tickets room rooms`) {
-		m[w] = true
-	}
-	return m
-}()
+func isUnit(w string) bool {
+	return w != "" && (strings.Trim(w, currencies) == "" || strings.Contains(units, " "+w+" "))
+}
 
 func (g *Grants) number(tokens []string, i int, t string) {
 	text, sign := strings.Trim(t, currencies), false
@@ -131,7 +130,7 @@ func (g *Grants) number(tokens []string, i int, t string) {
 		if j >= 0 && j < len(tokens) {
 			w := strings.ToLower(strings.TrimRight(tokens[j], ":=#"))
 			n.near = append(n.near, w)
-			if j != i-2 && (units[w] || strings.Trim(w, currencies) == "") {
+			if j != i-2 && isUnit(w) {
 				n.long = true
 			}
 		}

@@ -84,6 +84,17 @@ func (r roles) at(pointer string) (role tool.Role, below bool) {
 	return tool.Target, below
 }
 
+// worst is the most guarded role of the pointer and of everything below it.
+func (r roles) worst(pointer string) tool.Role {
+	worst, _ := r.at(pointer)
+	for i := range r {
+		if r[i].pattern.to(pointer) == inside && (place(r[i].role) || matters(r[i].role) && !matters(worst)) {
+			worst = r[i].role
+		}
+	}
+	return worst
+}
+
 // matters reports whether the integrity of a value in that role decides
 // anything. A secret's does: who chooses the credential chooses the account.
 func matters(r tool.Role) bool { return r != tool.Content && r != tool.Neutral }
