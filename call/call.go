@@ -39,8 +39,8 @@ type Request struct {
 	Refs    []plan.Ref // where the args came from; what is below no Ref is a literal
 	Edited  bool       // the args are a person's
 	Delay   time.Duration
-	// Key makes the idempotency key; nil: the key is empty.
-	Key func() string
+	// Key makes the idempotency keys of the run; nil: they are empty.
+	Key func(step string, args value.Value) string
 	// Progress is told of the tool's progress; nil: nobody listens.
 	Progress func(tool.Progress)
 }
@@ -148,9 +148,18 @@ var (
 type flight struct {
 	door    *Door
 	r       Request
+	call    tool.Call
 	start   time.Time
 	settled atomic.Bool
 	deliver func(Outcome, error)
+}
+
+// key is the call's idempotency key, computed for those tools that ask.
+func (f *flight) key() string {
+	if f.r.Key == nil {
+		return ""
+	}
+	return f.r.Key(f.r.Step, f.r.Args)
 }
 
 // Start makes a call on the calling goroutine, and tells deliver how it ended,
@@ -176,12 +185,9 @@ func (d *Door) Start(ctx context.Context, r Request, deliver func(Outcome, error
 		f.end(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
 		return false
 	}
-	c := &tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: r.Key, Progress: r.Progress}
-	if c.Key == nil {
-		c.Key = noKey
-	}
-	if c.Progress == nil {
-		c.Progress = noProgress
+	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
+	if f.call.Progress == nil {
+		f.call.Progress = noProgress
 	}
 	limit := r.Tool.Deadline
 	if limit <= 0 {
@@ -190,7 +196,7 @@ func (d *Door) Start(ctx context.Context, r Request, deliver func(Outcome, error
 	f.start = time.Now()
 	hctx, cancel := context.WithDeadlineCause(ctx, f.start.Add(limit), errDeadline)
 	stop := context.AfterFunc(hctx, func() { f.watch(hctx) })
-	givenUp = f.run(hctx, handler, c)
+	givenUp = f.run(hctx, handler)
 	stop()
 	cancel()
 	return givenUp
@@ -234,7 +240,7 @@ func (d *Door) prepare(ctx context.Context, r Request) error {
 
 // run calls the handler and delivers what it answers, unless the watchdog was
 // there first.
-func (f *flight) run(ctx context.Context, handler tool.Handler, c *tool.Call) (givenUp bool) {
+func (f *flight) run(ctx context.Context, handler tool.Handler) (givenUp bool) {
 	var out value.Value
 	var err error
 	returned := false
@@ -269,7 +275,7 @@ func (f *flight) run(ctx context.Context, handler tool.Handler, c *tool.Call) (g
 			f.door.Recorder.Late(f.r, o)
 		}
 	}()
-	out, err = handler(ctx, c)
+	out, err = handler(ctx, &f.call)
 	returned = true
 	return false
 }

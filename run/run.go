@@ -24,6 +24,7 @@ import (
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
 )
 
 // MaxNesting is how deep runs may nest, a run started by a tool of a run being
@@ -260,8 +261,7 @@ func (d *driver) work(ctx context.Context) {
 
 func (d *driver) request(a machine.Action) call.Request {
 	s := &d.plan.Steps[a.Step]
-	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay}
-	r.Key = func() string { return d.key(s.ID, a) }
+	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.key}
 	if d.opt.Observer != nil {
 		r.Progress = func(p tool.Progress) {
 			select {
@@ -274,10 +274,10 @@ func (d *driver) request(a machine.Action) call.Request {
 }
 
 // key is the idempotency key of a step with these args.
-func (d *driver) key(step string, a machine.Action) string {
+func (d *driver) key(step string, args value.Value) string {
 	mac := hmac.New(sha256.New, d.secret())
 	fmt.Fprintf(mac, "%d:%s", len(step), step)
-	digest := a.Args.Digest()
+	digest := args.Digest()
 	mac.Write(digest[:])
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
