@@ -161,6 +161,7 @@ type step struct {
 	args     value.Value
 	output   value.Value
 	tries    []Attempt
+	first    [1]Attempt // what tries begins with: most steps need one
 	cause    *Cause
 }
 
@@ -498,6 +499,9 @@ func (m *Machine) begin(i int, n int32, rerun bool) (Action, bool) {
 		m.reserved--
 	}
 	st.phase, st.attempt = calling, n
+	if st.tries == nil {
+		st.tries = st.first[:0]
+	}
 	st.tries = append(st.tries, Attempt{N: int(n), Rerun: rerun})
 	a := m.action(Call, i, int(n))
 	a.Rerun = rerun
