@@ -82,10 +82,10 @@ func Compile(doc value.Value) (*Schema, error) {
 	}
 	if s.dynamic {
 		// What $dynamicRef finds need not be reached by anything else.
-		for _, pointer := range r.anchors {
+		for _, pointer := range r.named {
 			lib, err := c.Compile(address + "#" + (&url.URL{Fragment: pointer}).EscapedFragment())
 			if err != nil {
-				return nil, explain(err)
+				continue // data, inside an enum perhaps: no reference can mean it
 			}
 			if _, err := t.node(lib); err != nil {
 				return nil, err
@@ -139,7 +139,7 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 // A reader turns a document into what the library reads, within bounds.
 type reader struct {
 	objects int
-	anchors []string // pointers of the subschemas with a $dynamicAnchor
+	named   []string // pointers of the subschemas with an $id or a $dynamicAnchor
 }
 
 func (r *reader) raw(v value.Value, at string) (any, error) {
@@ -173,8 +173,8 @@ func (r *reader) raw(v value.Value, at string) (any, error) {
 		}
 		out := make(map[string]any, v.Len())
 		for k, m := range v.Members() {
-			if k == "$dynamicAnchor" && m.Kind() == value.String {
-				r.anchors = append(r.anchors, at)
+			if (k == "$dynamicAnchor" || k == "$id") && m.Kind() == value.String {
+				r.named = append(r.named, at)
 			}
 			var err error
 			if out[k], err = r.raw(m, at+"/"+value.EscapePointer(k)); err != nil {
