@@ -371,6 +371,28 @@ func (m *Machine) Next() (a Action, ok bool) {
 	return Action{}, false
 }
 
+// Take offers the next action of one step, whatever the number of workers, the
+// wave and the order say: a record shows that it was begun. ok is false when the
+// step has no action to offer, which means that the record is of another run.
+// Only replay uses it; everything that was recorded is taken before Next is
+// asked.
+func (m *Machine) Take(i int) (a Action, ok bool) {
+	for k := range m.again {
+		if m.again[k].Step == i {
+			a = m.again[k]
+			m.again = append(m.again[:k], m.again[k+1:]...)
+			return a, true
+		}
+	}
+	st := &m.steps[i]
+	if st.phase != ready {
+		return Action{}, false
+	}
+	m.ready.remove(int(st.place))
+	m.wave = max(m.wave, m.plan.Steps[i].Wave)
+	return m.admit(i)
+}
+
 // mayStart is the rule that keeps parallel runs equal to sequential ones
 // (spec/plan.md §5): a step may start before others that come first in the order
 // only if the calls that are left suffice for all of them at their worst.
