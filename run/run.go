@@ -1,0 +1,446 @@
+// Package run drives a plan's machine against live tools, in this process:
+// sequentially, with workers, or eagerly.
+//
+//	tools, _ := tool.NewSet(demo.New()...)
+//	report, err := run.Do(ctx, p, tools, run.Options{})
+//	fmt.Println(string(report.AppendJSON(nil)))
+//
+// The error says that the harness could not do its work; the report comes with
+// it all the same. What tools did wrong is in the report.
+package run
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// MaxNesting is how deep runs may nest, a run started by a tool of a run being
+// one deeper: deep enough for a plan that calls a planner, shallow enough to
+// stop a tool that calls itself.
+const MaxNesting = 3
+
+// ErrTooDeep is the error of a run that would nest deeper than [MaxNesting].
+var ErrTooDeep = errors.New("runs are nested too deep")
+
+// ErrDeadline is the cause with which a run's own deadline cancels it.
+var ErrDeadline = errors.New("the run's deadline passed")
+
+// Options of a run. The zero value runs sequentially, within the plan's own
+// budget or its worst case, without a gate, a journal or an observer.
+type Options struct {
+	Budget   *int          // calls; nil: the plan's own, else its worst case
+	Workers  int           // calls at once; 0: 1, or 8 with Eager
+	Eager    bool          // do not wait for the end of a wave
+	MaxArgs  int           // bytes of resolved args; 0: 16 MiB
+	Deadline time.Duration // of the whole run; 0: none
+	Grace    time.Duration // for calls that are out when the run is cancelled; 0: 5 s
+	Gate     call.Gate     // nil: every call is allowed
+	Limits   *call.Limits  // per tool; nil: none
+
+	// ID is the run's id, told to tools and events; "" without a journal.
+	ID string
+	// Key makes idempotency keys that stay the same over resumes; nil: keys that
+	// are good for this run alone.
+	Key func(step string, args value.Value) string
+	// Recorder keeps the record of every decision and call; nil: nobody does.
+	// What it records is what Past takes.
+	Recorder Recorder
+	// Past is what was recorded of this run before, in the order of the record:
+	// the run goes on from there, and no call with a recorded outcome is made
+	// again.
+	Past []Past
+
+	// Observer is told what happens, in order, from one goroutine at a time. It
+	// must not block: the run waits for it. nil: nobody is told.
+	Observer func(Event)
+}
+
+// An EventKind is what an event tells.
+type EventKind uint8
+
+// The events of a run.
+const (
+	Started  EventKind = iota // the run begins
+	Called                    // a call begins
+	Noted                     // a call reports progress
+	Returned                  // a call ended; Failure says how, nil is an answer
+	Asked                     // a step waits for a person
+	Settled                   // a step has its status
+	Ended                     // the run is over or paused; Report says how
+)
+
+// An Event is one notice for whoever watches a run.
+type Event struct {
+	Kind     EventKind
+	Time     time.Time
+	Step     string
+	Tool     string
+	Attempt  int
+	Progress tool.Progress
+	Failure  *tool.Failure
+	Status   machine.Status
+	Cause    *machine.Cause
+	Report   *machine.Report
+}
+
+// A Recorder keeps what happens in a run.
+type Recorder interface {
+	call.Recorder
+	// Lost records that a call which was begun before a crash has no outcome:
+	// it will be made again, or a person must say what became of it.
+	Lost(ctx context.Context, step string, attempt int) error
+}
+
+// A Past is one thing that was recorded. Its event names the step by ID, because
+// a record outlives the positions of a plan.
+type Past struct {
+	Step  string
+	Begun bool // the call was about to be made; only Event.Attempt counts
+	Event machine.Event
+}
+
+// A MisfitError is a record that is not one of this plan.
+type MisfitError struct {
+	At   int // index in Past
+	Step string
+	Why  string
+}
+
+func (e *MisfitError) Error() string {
+	return fmt.Sprintf("record %d does not fit the plan: step %q %s", e.At, e.Step, e.Why)
+}
+
+type parentKey struct{}
+
+// nesting is how deep ctx already is inside runs.
+func nesting(ctx context.Context) int {
+	n, _ := ctx.Value(parentKey{}).(int)
+	return n
+}
+
+// Do runs a plan to its end, or until it can only wait for a person. When ctx
+// ends no new call begins, the calls that are out get the grace, and the report
+// says what was cancelled.
+func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
+	depth := nesting(ctx)
+	if depth >= MaxNesting {
+		return nil, fmt.Errorf("%w: %d", ErrTooDeep, depth+1)
+	}
+	if opt.Deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, opt.Deadline, ErrDeadline)
+		defer cancel()
+	}
+	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
+	ctx = context.WithValue(ctx, parentKey{}, depth+1)
+	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
+	if opt.Recorder != nil {
+		door.Recorder = opt.Recorder
+	}
+	d := &driver{
+		plan:   p,
+		opt:    opt,
+		scope:  door.Scope(ctx),
+		secret: sync.OnceValue(newSecret),
+		done:   make(chan struct{}),
+		m: machine.New(p, tools.Catalogue(), machine.Options{
+			Budget: budget, Workers: opt.Workers, Eager: opt.Eager, Gate: opt.Gate != nil, MaxArgs: opt.MaxArgs,
+		}),
+	}
+	defer d.scope.Close()
+	if d.opt.Key == nil {
+		d.opt.Key = d.key
+	}
+	if err := d.replay(ctx); err != nil {
+		return d.m.Report(), err
+	}
+	return d.drive(ctx)
+}
+
+// driver carries actions to the door and events back to the machine. There is
+// no goroutine that does only that: whoever ends a call applies the event,
+// takes the next action for itself, and starts others for what else may begin.
+type driver struct {
+	plan   *plan.Plan
+	opt    Options
+	scope  *call.Scope
+	secret func() []byte // of the idempotency keys of a run without a journal
+	done   chan struct{} // closed when nothing is out and nothing may start
+
+	mu     sync.Mutex
+	m      *machine.Machine // holding mu
+	out    int              // actions handed out whose result has not come; holding mu
+	failed error            // the harness's own failure; holding mu
+	over   bool             // done is closed; holding mu
+}
+
+// result is what came of an action.
+type result struct {
+	o   call.Outcome
+	dec call.Decision
+	err error
+	// unkept is why the journal could not keep the outcome.
+	unkept error
+}
+
+// replay brings the machine to where the record ends. Calls that were begun and
+// have no outcome are lost: the machine decides what that means.
+func (d *driver) replay(ctx context.Context) error {
+	out := map[int]machine.Action{}
+	var order []int
+	for at, p := range d.opt.Past {
+		misfit := func(why string) error { return &MisfitError{at, p.Step, why} }
+		i := d.plan.Index(p.Step)
+		if i < 0 {
+			return misfit("is not in it")
+		}
+		e := p.Event
+		e.Step = i
+		a, begun := out[i]
+		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Judged && !d.m.Waits(i)
+		if takes && !begun {
+			if a, begun = d.m.Take(i); !begun {
+				return misfit("could not have begun then")
+			}
+			out[i] = a
+			order = append(order, i)
+		}
+		if takes && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
+			return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
+		}
+		if p.Begun {
+			continue
+		}
+		delete(out, i)
+		if err := d.m.Apply(e); err != nil {
+			return misfit(err.Error())
+		}
+	}
+	for _, i := range order {
+		a, open := out[i]
+		if !open || a.Kind != machine.Call {
+			continue
+		}
+		delete(out, i)
+		if err := d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt); err != nil {
+			return err
+		}
+		if err := d.m.Apply(machine.Event{Kind: machine.Lost, Step: i, Attempt: a.Attempt}); err != nil {
+			return err
+		}
+	}
+	d.m.Settled()
+	return nil
+}
+
+// drive runs the machine to its end or to a pause.
+func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
+	d.mu.Lock()
+	d.tell(Event{Kind: Started})
+	if a, ok := d.next(); ok {
+		go d.work(a)
+	}
+	d.mu.Unlock()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		d.mu.Lock()
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.news()
+		d.mu.Unlock()
+		<-d.done
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	report := d.m.Report()
+	d.tell(Event{Kind: Ended, Report: report})
+	return report, d.failed
+}
+
+// next takes one action for the caller and starts a goroutine for every other
+// that may begin. It ends the run when nothing is out. Holding mu.
+func (d *driver) next() (first machine.Action, ok bool) {
+	for d.failed == nil {
+		a, more := d.m.Next()
+		if !more {
+			break
+		}
+		d.out++
+		if a.Kind == machine.Call {
+			d.tell(Event{Kind: Called, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt})
+		}
+		if ok {
+			go d.work(a)
+		} else {
+			first, ok = a, true
+		}
+	}
+	d.news()
+	if d.out == 0 && !d.over {
+		d.over = true
+		close(d.done)
+	}
+	return first, ok
+}
+
+// work does one action after the other until there is none for it. A call that
+// was given up is settled by whoever gave it up, and its worker ends.
+func (d *driver) work(a machine.Action) {
+	var r result
+	settled := false
+	deliver := func(o call.Outcome, err error) {
+		r = result{o: o, err: err}
+		if o.GivenUp {
+			d.settle(a, r)
+		}
+	}
+	// A handler may end this goroutine; what was delivered is settled all the
+	// same.
+	defer func() {
+		if !settled {
+			d.settle(a, r)
+		}
+	}()
+	for {
+		settled = false
+		if a.Kind == machine.Judge {
+			r = result{}
+			r.dec, r.err = d.scope.Judge(d.request(a))
+		} else if d.scope.Start(d.request(a), deliver) {
+			settled = true
+			return
+		}
+		settled = true
+		d.keep(&r)
+		d.mu.Lock()
+		d.apply(a, r)
+		next, ok := d.next()
+		d.mu.Unlock()
+		if !ok {
+			return
+		}
+		a = next
+	}
+}
+
+// settle applies a result outside a worker and starts what may begin then.
+func (d *driver) settle(a machine.Action, r result) {
+	d.keep(&r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.apply(a, r)
+	if next, ok := d.next(); ok {
+		go d.work(next)
+	}
+}
+
+// keep waits until an outcome is durable: before that nobody may see it, and
+// nothing that follows from it may begin.
+func (d *driver) keep(r *result) {
+	if r.o.Ticket != nil && r.err == nil {
+		r.unkept = r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context()))
+	}
+}
+
+// apply feeds the machine with what came of an action. Holding mu.
+func (d *driver) apply(a machine.Action, r result) {
+	d.out--
+	if err := d.feed(a, r); err != nil && d.failed == nil {
+		// No further call: the machine is stopped, and what is out settles.
+		d.failed = err
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+	}
+}
+
+func (d *driver) feed(a machine.Action, r result) error {
+	if r.err != nil {
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
+		if a.Kind == machine.Judge {
+			e = machine.Event{Kind: machine.Judged, Step: a.Step}
+		}
+		d.m.Apply(e)
+		return r.err
+	}
+	if a.Kind == machine.Judge {
+		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
+		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
+			d.tell(Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)})
+		}
+		return err
+	}
+	if r.o.NotMade {
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
+	}
+	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
+	if r.unkept != nil {
+		// The call was made, so its result stands in the report; no other
+		// call is made.
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+	}
+	err := d.m.Apply(machine.Event{
+		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,
+		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
+	})
+	return errors.Join(r.unkept, err)
+}
+
+func (d *driver) request(a machine.Action) call.Request {
+	s := &d.plan.Steps[a.Step]
+	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
+	if d.opt.Observer != nil {
+		r.Progress = func(p tool.Progress) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
+		}
+	}
+	return r
+}
+
+// key is the idempotency key of a step with these args.
+func (d *driver) key(step string, args value.Value) string {
+	mac := hmac.New(sha256.New, d.secret())
+	fmt.Fprintf(mac, "%d:%s", len(step), step)
+	digest := args.Digest()
+	mac.Write(digest[:])
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// news tells of the steps that settled.
+func (d *driver) news() {
+	settled := d.m.Settled()
+	if d.opt.Observer == nil {
+		return
+	}
+	for _, i := range settled {
+		d.tell(Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)})
+	}
+}
+
+func (d *driver) tell(e Event) {
+	if d.opt.Observer != nil {
+		e.Time = time.Now()
+		d.opt.Observer(e)
+	}
+}
+
+func newSecret() []byte {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return b
+}
