@@ -78,22 +78,21 @@ func library() []cel.EnvOption {
 		cel.Function("matches",
 			cel.Overload("matches_string_string", []*cel.Type{str, str}, cel.BoolType, cel.BinaryBinding(matches)),
 			cel.MemberOverload("string_matches_string", []*cel.Type{str, str}, cel.BoolType, cel.BinaryBinding(matches))),
-		cel.Function("json", cel.Overload("json_string", []*cel.Type{str}, cel.DynType, cel.UnaryBinding(parseText)),
-			cel.Overload("json_dyn", []*cel.Type{cel.DynType}, cel.DynType, cel.UnaryBinding(parseText))),
+		cel.Function("json", cel.Overload("json_dyn", []*cel.Type{cel.DynType}, cel.DynType, cel.UnaryBinding(parseText))),
 		cel.Function(fnBefore, cel.Overload("before_string", []*cel.Type{historyType, str}, cel.BoolType,
-			cel.BinaryBinding(func(h, t ref.Val) ref.Val { return types.Bool(past1(h).before(string(t.(types.String)))) }))),
+			cel.BinaryBinding(func(h, t ref.Val) ref.Val { return types.Bool(historyOf(h).before(string(t.(types.String)))) }))),
 		cel.Function(fnTimes, cel.Overload("times_string", []*cel.Type{historyType, str}, cel.IntType,
-			cel.BinaryBinding(func(h, t ref.Val) ref.Val { return types.Int(past1(h).times(string(t.(types.String)))) }))),
+			cel.BinaryBinding(func(h, t ref.Val) ref.Val { return types.Int(historyOf(h).times(string(t.(types.String)))) }))),
 		cel.Function(fnSum, cel.Overload("sum_string_string", []*cel.Type{historyType, str, str}, cel.DoubleType,
 			cel.FunctionBinding(func(a ...ref.Val) ref.Val {
-				return past1(a[0]).sum(string(a[1].(types.String)), string(a[2].(types.String)))
+				return historyOf(a[0]).sum(string(a[1].(types.String)), string(a[2].(types.String)))
 			}))),
 		cel.Function(fnLast,
 			cel.Overload("last_string", []*cel.Type{historyType, str}, callRecord.cel,
-				cel.BinaryBinding(func(h, t ref.Val) ref.Val { return past1(h).last(string(t.(types.String)), nil) })),
+				cel.BinaryBinding(func(h, t ref.Val) ref.Val { return historyOf(h).last(string(t.(types.String)), nil) })),
 			cel.Overload("last_string_map", []*cel.Type{historyType, str, cel.MapType(str, cel.DynType)}, callRecord.cel,
 				cel.FunctionBinding(func(a ...ref.Val) ref.Val {
-					return past1(a[0]).last(string(a[1].(types.String)), a[2].(traits.Mapper))
+					return historyOf(a[0]).last(string(a[1].(types.String)), a[2].(traits.Mapper))
 				}))),
 	}
 }
@@ -103,7 +102,7 @@ var (
 	historyType   = historyRecord.cel
 )
 
-func past1(h ref.Val) *history { return h.Value().(*history) }
+func historyOf(h ref.Val) *history { return h.Value().(*history) }
 
 // overHistory expands before("x") to @before(@history, "x").
 func overHistory(fn string) cel.MacroFactory {

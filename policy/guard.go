@@ -344,31 +344,14 @@ func declares(d *tool.Declaration, arg string, kinds ...string) bool {
 	return false
 }
 
+// maxNear is how many names an error offers: more do not help.
+const maxNear = 3
+
 // unknownTool says so with the nearest names.
 func unknownTool(cat *tool.Catalogue, name string) string {
-	var near []string
-	for _, d := range cat.All() {
-		a, b := strings.ToLower(d.Name), strings.ToLower(name)
-		if strings.Contains(a, b) || strings.Contains(b, a) || commonPrefix(a, b) >= 4 {
-			near = append(near, fmt.Sprintf("%q", d.Name))
-		}
-		if len(near) == maxNear {
-			break
-		}
-	}
+	near := cat.Nearest(name, maxNear)
 	if len(near) == 0 {
 		return fmt.Sprintf("unknown tool %q", name)
 	}
 	return fmt.Sprintf("unknown tool %q; there is %s", name, strings.Join(near, ", "))
-}
-
-// maxNear is how many names an error offers: more do not help.
-const maxNear = 3
-
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }

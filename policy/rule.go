@@ -239,7 +239,9 @@ func (w *watched) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	return report(f, w.InterpretableV2.Exec(f))
 }
 
-type watchedAttribute struct{ interpreter.InterpretableAttribute }
+type watchedAttribute struct {
+	interpreter.InterpretableAttribute
+}
 
 func (w *watchedAttribute) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	return report(f, w.InterpretableAttribute.Exec(f))
