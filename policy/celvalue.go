@@ -75,6 +75,9 @@ func toNumber(text string, kind numberKind) ref.Val {
 			return types.Int(i)
 		}
 	}
+	if f, ok := shortDecimal(text); ok && kind == doubleNumber {
+		return types.Double(f)
+	}
 	r, ok := parseNumber(text)
 	if !ok {
 		return inexact(text)
@@ -93,6 +96,16 @@ func toNumber(text string, kind numberKind) ref.Val {
 		return inexact(text)
 	}
 	return types.Double(f)
+}
+
+// shortDecimal reads a number of at most 15 characters without an exponent:
+// every decimal of so few digits is what its double is written as.
+func shortDecimal(text string) (float64, bool) {
+	if len(text) > 15 || strings.ContainsAny(text, "eE") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil
 }
 
 // exactDouble is the double that r is written as.

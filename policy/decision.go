@@ -58,8 +58,8 @@ type Decision struct {
 	Rules  []string     // ids of the rules that spoke, in the order of the policy; built-in ones start with "default."
 	Facts  []Fact       // labels that were looked at and are not the user's own
 	Policy value.Digest // of the policy that judged
-	// Group is equal for calls of one tool with the same targets: asks that a
-	// person may be shown as one with a count.
+	// Group is equal for asks of one tool with the same targets, which a person may
+	// be shown as one with a count; zero for any other effect.
 	Group value.Digest
 }
 

@@ -30,7 +30,7 @@ type Grants struct {
 }
 
 type grantedNumber struct {
-	value *big.Rat
+	value string   // canonical
 	long  bool     // MinWord characters or more, or beside a unit or currency
 	near  []string // the words beside it, lower-case
 }
@@ -121,7 +121,7 @@ func (g *Grants) number(tokens []string, i int, t string) {
 	if s, ok := strings.CutSuffix(text, "%"); ok {
 		text, sign = s, true
 	}
-	v, ok := parseNumber(ungroup(text))
+	v, ok := canonicalNumber(ungroup(text))
 	if !ok {
 		return
 	}
@@ -171,6 +171,47 @@ func parseNumber(text string) (*big.Rat, bool) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(text)
+}
+
+// canonicalNumber is the one spelling of a number's value: 1e2, 100.0 and 100 are
+// the same, -0 is 0.
+func canonicalNumber(text string) (string, bool) {
+	if strings.ContainsAny(text, "eE") {
+		r, ok := parseNumber(text)
+		if !ok {
+			return "", false
+		}
+		text = r.FloatString(maxFraction)
+	} else if !isPlainNumber(text) {
+		return "", false
+	}
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	if text == "-0" {
+		text = "0"
+	}
+	return text, true
+}
+
+// maxFraction is the most decimals that a number of maxDigits characters and
+// three digits of exponent has.
+const maxFraction = maxDigits + 999
+
+// isPlainNumber reports whether s is a JSON number without an exponent.
+func isPlainNumber(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	whole, frac, dot := strings.Cut(s, ".")
+	return len(s) <= maxDigits && digits(whole) && (len(whole) == 1 || whole[0] != '0') && (!dot || digits(frac))
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // iban takes the account number that stands at the head of tokens, written in
@@ -252,12 +293,12 @@ func (g *Grants) Allows(d *tool.Declaration, pointer string, v value.Value) bool
 
 func (g *Grants) allowsNumber(d *tool.Declaration, pointer string, v value.Value) bool {
 	text, _ := v.Number()
-	n, ok := parseNumber(text)
+	n, ok := canonicalNumber(text)
 	if !ok {
 		return false
 	}
 	for _, have := range g.numbers {
-		if have.value.Cmp(n) == 0 && (have.long || names(d, pointer, have.near)) {
+		if have.value == n && (have.long || names(d, pointer, have.near)) {
 			return true
 		}
 	}

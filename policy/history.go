@@ -54,7 +54,7 @@ func (h *history) times(tool string) int {
 // sum adds up an arg of the calls of a tool, exactly. A call without the arg adds
 // nothing.
 func (h *history) sum(tool, arg string) ref.Val {
-	total := new(big.Rat)
+	total, any := new(big.Rat), false
 	for _, c := range h.calls {
 		if c.tool != tool || !c.happened() {
 			continue
@@ -69,6 +69,10 @@ func (h *history) sum(tool, arg string) ref.Val {
 			return types.NewErr("%s of an earlier %s is no number that can be added exactly", arg, tool)
 		}
 		total.Add(total, r)
+		any = true
+	}
+	if !any {
+		return types.Double(0)
 	}
 	f, ok := exactDouble(total)
 	if !ok {

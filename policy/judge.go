@@ -44,11 +44,11 @@ func (s *Session) judge(c *Call, static bool) *judgement {
 		j.verdict.add(Deny, CodeRuleFailed, "default.roles", "%v", err)
 	}
 	j.part("", c.Args)
-	if j.named != nil {
-		j.verdict.Group = value.ListOf(append(j.named, value.MustText(c.Tool.Name))...).Digest()
-	}
 	j.rules()
 	j.base()
+	if j.verdict.Effect == Ask {
+		j.verdict.Group = value.ListOf(append(j.named, value.MustText(c.Tool.Name))...).Digest()
+	}
 	return j
 }
 

@@ -51,13 +51,20 @@ func (a Label) Join(b Label) Label {
 		j.Sources = b.Sources
 		return j
 	}
+	owned := false
 	for _, s := range b.Sources {
 		if len(j.Sources) >= MaxSources {
 			break
 		}
-		if !slices.Contains(j.Sources, s) {
-			j.Sources = append(slices.Clip(j.Sources), s)
+		if slices.Contains(j.Sources, s) {
+			continue
 		}
+		if !owned {
+			grown := make([]Source, len(a.Sources), min(len(a.Sources)+len(b.Sources), MaxSources))
+			copy(grown, a.Sources)
+			j.Sources, owned = grown, true
+		}
+		j.Sources = append(j.Sources, s)
 	}
 	return j
 }
