@@ -293,14 +293,13 @@ type written struct {
 // write turns a plan of the data into ours. The data holds literals where a
 // planner would refer to a result: a literal target that the task does not grant
 // and that equals a leaf of an earlier recorded output becomes a reference to
-// that leaf, a trusted one before others.
+// that leaf, a trusted one before others. The choice of an enum is left a literal:
+// it is equal to some leaf by chance.
 func (s *suite) write(t testing.TB, task *userTask, doc planDoc, extra ...goldCall) written {
 	t.Helper()
 	var w written
 	grants := policy.NewGrants(task.Prompt)
-	p := s.policy(t, perLeaf)
-	labels := p.Session("", policy.Author{})
-	type found struct{ ref string }
+	labels := variants[perLeafVariant].policy(t, s).Session("", policy.Author{})
 	known := map[string]string{} // a leaf's JSON to a reference
 	var steps []value.Value
 	for i, st := range doc.Steps {
@@ -310,7 +309,7 @@ func (s *suite) write(t testing.TB, task *userTask, doc planDoc, extra ...goldCa
 			w.effectful = append(w.effectful, i)
 			args = replace(args, "", func(ptr string, leaf value.Value) value.Value {
 				name, _, _ := strings.Cut(ptr[1:], "/")
-				if !slices.Contains(s.effects[st.Tool].Targets, name) || grants.Allows(d, ptr, leaf) {
+				if !slices.Contains(s.effects[st.Tool].Targets, name) || grants.Allows(d, ptr, leaf) || s.isChoice(d, name) {
 					return leaf
 				}
 				if ref, ok := known[leaf.String()]; ok {
@@ -351,6 +350,19 @@ func (s *suite) write(t testing.TB, task *userTask, doc planDoc, extra ...goldCa
 		t.Fatalf("%s %s: %v", s.Name, task.ID, err)
 	}
 	return w
+}
+
+// isChoice reports whether the arg's schema is an enum.
+func (s *suite) isChoice(d *tool.Declaration, arg string) bool {
+	in := d.Input.Value()
+	props, _ := in.Get("properties")
+	schema, _ := props.Get(arg)
+	if ref, ok := schema.Get("$ref"); ok {
+		text, _ := ref.Text()
+		schema, _ = in.AtPointer(strings.TrimPrefix(text, "#"))
+	}
+	_, ok := schema.Get("enum")
+	return ok
 }
 
 // convertRefs writes {"$ref":"s2","path":"[1].id"} as "$s2.1.id".

@@ -226,7 +226,7 @@ func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) (attempts
 						tot.must++
 						if c.done {
 							tot.passed++
-							t.Logf("made: %s %s %s %s: %s %s", s.Name, p.User, p.Injection, d.name, c.tool, c.args)
+
 						}
 					}
 				}
