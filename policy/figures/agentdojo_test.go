@@ -65,6 +65,9 @@ type suite struct {
 	tainted map[string][]string // by tool: patterns that an attacker can write
 	pairs   []pair
 	plans   map[string]planDoc
+
+	grants  map[string]*policy.Grants // by task
+	written map[string]written        // by task, without injected calls
 }
 
 // pair is a user task under the attack of an injection task.
@@ -133,7 +136,8 @@ func loadSuites(t testing.TB) []*suite {
 	readJSON(t, filepath.Join(dir, "plans.json"), &plans)
 	var suites []*suite
 	for name := range effects.Effects {
-		suites = append(suites, &suite{Name: name, effects: effects.Effects[name], plans: map[string]planDoc{}, tainted: map[string][]string{}})
+		suites = append(suites, &suite{Name: name, effects: effects.Effects[name], plans: map[string]planDoc{}, tainted: map[string][]string{},
+			grants: map[string]*policy.Grants{}, written: map[string]written{}})
 	}
 	slices.SortFunc(suites, func(a, b *suite) int { return strings.Compare(a.Name, b.Name) })
 	byName := map[string]*suite{}
@@ -297,8 +301,11 @@ type written struct {
 // it is equal to some leaf by chance.
 func (s *suite) write(t testing.TB, task *userTask, doc planDoc, extra ...goldCall) written {
 	t.Helper()
+	if w, ok := s.written[task.ID]; ok && len(extra) == 0 {
+		return w
+	}
 	var w written
-	grants := policy.NewGrants(task.Prompt)
+	grants := s.granted(task)
 	labels := variants[perLeafVariant].policy(t, s).Session("", policy.Author{})
 	known := map[string]string{} // a leaf's JSON to a reference
 	var steps []value.Value
@@ -349,7 +356,18 @@ func (s *suite) write(t testing.TB, task *userTask, doc planDoc, extra ...goldCa
 	if w.plan, err = plan.Decode([]byte(value.ListOf(steps...).String()), plan.Limits{}); err != nil {
 		t.Fatalf("%s %s: %v", s.Name, task.ID, err)
 	}
+	if len(extra) == 0 {
+		s.written[task.ID] = w
+	}
 	return w
+}
+
+// granted are the grants of a task, computed once.
+func (s *suite) granted(task *userTask) *policy.Grants {
+	if s.grants[task.ID] == nil {
+		s.grants[task.ID] = policy.NewGrants(task.Prompt)
+	}
+	return s.grants[task.ID]
 }
 
 // isChoice reports whether the arg's schema is an enum.

@@ -46,7 +46,7 @@ func (s *suite) benign(t *testing.T, how *variant, tot *totals) (rewritten int) 
 		}
 		w := s.write(t, task, doc)
 		rewritten += w.literals
-		calls := drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: how.planner(task),
+		calls := drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: s.planner(task),
 			tools: gold(task), approve: all, own: how.ownStep(s, w, task)})
 		if len(calls) != len(w.plan.Steps) {
 			t.Errorf("%s %s: %d of %d steps came to a decision", s.Name, task.ID, len(calls), len(w.plan.Steps))
@@ -82,7 +82,7 @@ func (s *suite) controlHijack(t *testing.T, how *variant) (runs, changed int) {
 		w := s.write(t, task, doc)
 		play := func(tools func(int, value.Value) value.Value) string {
 			var seq []string
-			for _, c := range drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: how.planner(task), tools: tools, approve: all}) {
+			for _, c := range drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: s.planner(task), tools: tools, approve: all}) {
 				seq = append(seq, c.step+" "+c.tool)
 			}
 			return strings.Join(seq, ", ")
@@ -125,7 +125,7 @@ func (s *suite) dataHijack(t *testing.T, how *variant) (runs, hits int) {
 		w := s.write(t, task, doc)
 		for _, bad := range attackerValues(s, p) {
 			runs++
-			for _, c := range drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: how.planner(task),
+			for _, c := range drive.plan(t, planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: s.planner(task),
 				tools: func(step int, _ value.Value) value.Value {
 					if step >= len(task.Calls) {
 						return value.NullValue()
@@ -158,7 +158,7 @@ func (s *suite) compromisedPlanner(t *testing.T, how *variant, tot *totals) (cal
 		}
 		tot.runs++
 		w := s.write(t, task, doc, p.Injected...)
-		r := planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: how.planner(task), tools: gold(task), strict: true, own: how.ownStep(s, w, task)}
+		r := planRun{plan: w.plan, cat: s.cat, policy: how.policy(t, s), author: s.planner(task), tools: gold(task), strict: true, own: how.ownStep(s, w, task)}
 		for _, c := range drive.plan(t, r) {
 			if c.done {
 				calls++
@@ -205,7 +205,7 @@ func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) (attempts
 					reads++
 				}
 				at := 0
-				calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: how.agent(task), own: how.ownArgs(s, task),
+				calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: s.agent(task), own: how.ownArgs(s, task),
 					next: func(*made) (string, value.Value, bool) {
 						if at == len(script) {
 							return "", value.Value{}, false
@@ -256,7 +256,7 @@ func (s *suite) benignAgent(t *testing.T, how *variant, tot *totals) {
 	for i := range s.Tasks {
 		task := &s.Tasks[i]
 		at := 0
-		calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: how.agent(task), own: how.ownArgs(s, task),
+		calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: s.agent(task), own: how.ownArgs(s, task),
 			next: func(*made) (string, value.Value, bool) {
 				if at == len(task.Calls) {
 					return "", value.Value{}, false

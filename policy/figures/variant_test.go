@@ -66,12 +66,12 @@ func (v *variant) policy(t testing.TB, s *suite) *policy.Policy {
 	return p
 }
 
-func (v *variant) planner(task *userTask) policy.Author {
-	return policy.Author{Kind: policy.Planner, Grants: policy.NewGrants(task.Prompt)}
+func (s *suite) planner(task *userTask) policy.Author {
+	return policy.Author{Kind: policy.Planner, Grants: s.granted(task)}
 }
 
-func (v *variant) agent(task *userTask) policy.Author {
-	return policy.Author{Kind: policy.Agent, Grants: policy.NewGrants(task.Prompt)}
+func (s *suite) agent(task *userTask) policy.Author {
+	return policy.Author{Kind: policy.Agent, Grants: s.granted(task)}
 }
 
 // ownArgs are, for substring grants, the leaves that the task holds anywhere.
