@@ -367,7 +367,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 			known = true
 			if n.additional.never {
 				e.enter(name, -1)
-				r = e.fault(out, n, "/additionalProperties", "is not declared by the schema")
+				r = e.fault(out, n, "/additionalProperties", "is not declared; the schema has %s", n.listing())
 				e.leave()
 			} else {
 				r = min(r, e.child(n.additional, name, -1, member, out))
