@@ -74,8 +74,8 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	if c.Args.Kind() != value.Object {
 		params.Arguments = value.ObjectOf()
 	}
-	if c.Key != "" {
-		params.Meta[KeyMeta] = c.Key
+	if key := c.Key(); key != "" {
+		params.Meta[KeyMeta] = key
 	}
 	ended := make(chan error, 1)
 	s.running.Go(func() {

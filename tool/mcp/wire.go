@@ -92,7 +92,7 @@ type exchange struct {
 	rpcID      jsonrpc.ID
 	id         string // as it stands on the wire
 	sent       bool   // bytes of the request may have reached the server
-	settled    bool // nobody waits for the reply any more
+	settled    bool   // nobody waits for the reply any more
 	answered   bool
 	result     jsontext.Value
 	err        *rpcError
