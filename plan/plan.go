@@ -6,17 +6,27 @@
 //		{"id": "s2", "tool": "fetch", "args": {"doc": "$s1.0"}}
 //	]`), plan.Limits{})
 //	p.Steps[1].Deps // [0]
+//
+// What was checked must be what runs, so nothing is guessed: a key in another
+// case, a key that stands twice, a field that this version reserves, or text
+// that is not strict JSON refuses the whole document, with every fault's place.
 package plan
 
-import "github.com/callsheet/callsheet/value"
+import (
+	"fmt"
+
+	"github.com/callsheet/callsheet/value"
+)
 
 // A Plan is a decoded document. It is immutable.
 type Plan struct {
 	Name     string
-	Budget   *int // the plan's own budget, nil without one
+	Budget   *int // the plan's own budget in calls, nil without one
 	Steps    []Step
-	Warnings []Fault // unknown fields and what else does not stop a run
-	source   []byte
+	Warnings []Fault // unknown fields; they do not stop a run that is not strict. At most MaxFaults
+
+	ids    ids
+	source []byte
 }
 
 // A Step is one tool call of a plan, with what can be known of it before any
@@ -44,39 +54,51 @@ type Step struct {
 	Wave int
 }
 
-// A Ref is a reference in a step's args. It is also the provenance of what the
-// resolved args hold at Pointer; everything that is not below the pointer of
-// some Ref is a literal of the plan.
-type Ref struct {
-	Pointer string // RFC 6901, relative to args
-	Text    string // as written, with the $
-	Step    int    // index of the producing step; -1: meant as a reference, but to nothing (bad_reference)
-	Path    string // what follows the id and its dot; see HasPath
-	HasPath bool   // "$s1." has the path "", "$s1" has none
-}
-
 // A Fault is something wrong with a document.
 type Fault struct {
-	Code    string // of spec/plan.md §7: "bad_document", "duplicate_id", …
-	Step    string // id of the step, "" for the document
+	Code    string // one of the Code constants
+	Step    string // id of the step, "" for the document and for a step without a sound id
 	Pointer string // RFC 6901, into the document
-	Line    int    // from 1
+	Line    int    // where the value at Pointer starts, from 1
 	Column  int    // from 1, in bytes
 	Message string
 }
 
+// Codes of faults (spec/plan.md §7).
+const (
+	CodeBadDocument  = "bad_document"   // not strict JSON, or not the shape of a plan
+	CodeDuplicateKey = "duplicate_key"  // a key that stands twice in one object, at any depth
+	CodeTooLarge     = "too_large"      // more text than Limits.Bytes
+	CodeTooManySteps = "too_many_steps" // more steps than Limits.Steps
+	CodeTooDeep      = "too_deep"       // nested deeper than Limits.Depth
+	CodeDuplicateID  = "duplicate_id"   // ids that are equal after NFKC and case folding
+	CodeUnknownField = "unknown_field"  // a field without effect; a warning
+)
+
+// MaxFaults is how many faults or warnings of one document are listed: more
+// than anyone repairs in one go, and little enough to hand to a model.
+const MaxFaults = 100
+
 // An Error is a document that was refused whole.
 type Error struct {
-	Faults []Fault // never empty; at most 100
+	Faults []Fault // never empty; at most MaxFaults, in the order of the document
 }
 
-func (e *Error) Error() string { return e.Faults[0].Message }
+// Error is the first fault with its place, and how many more there are.
+func (e *Error) Error() string {
+	f := e.Faults[0]
+	s := fmt.Sprintf("plan: line %d, column %d: %s", f.Line, f.Column, f.Message)
+	if n := len(e.Faults) - 1; n > 0 {
+		s += fmt.Sprintf(" (and %d more)", n)
+	}
+	return s
+}
 
 // Limits bound a document. A zero field means the default.
 type Limits struct {
 	Bytes int // of text; DefaultBytes
 	Steps int // DefaultSteps
-	Depth int // nesting, the outermost array or object counts 1, args included; DefaultDepth
+	Depth int // nesting, the outermost array or object counts 1, args included; DefaultDepth, at most value.MaxDepth
 }
 
 // The default limits (spec/plan.md §1).
@@ -86,12 +108,48 @@ const (
 	DefaultDepth = 64
 )
 
-// Decode reads a plan strictly. The error is an [*Error].
-func Decode(text []byte, limits Limits) (*Plan, error) { return nil, nil }
+func (l Limits) orDefault() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.Steps == 0 {
+		l.Steps = DefaultSteps
+	}
+	if l.Depth == 0 {
+		l.Depth = DefaultDepth
+	}
+	l.Depth = min(l.Depth, value.MaxDepth)
+	return l
+}
+
+// Index is the index of the step with exactly this id, -1 if there is none.
+func (p *Plan) Index(id string) int { return p.ids.index(id) }
 
 // Digest is the digest of what the plan means: name, budget and the steps' four
-// fields, with numbers as written (spec/plan.md §5).
-func (p *Plan) Digest() value.Digest { return value.Digest{} }
-
-// Position is the line and column of a pointer into the document, from 1.
-func (p *Plan) Position(pointer string) (line, column int) { return 0, 0 }
+// fields, with numbers as written (spec/plan.md §5). The array and the object
+// form of the same plan have the same digest, and so have an absent and a null
+// field. Unknown fields are without effect and not in it.
+func (p *Plan) Digest() value.Digest {
+	steps := make([]value.Value, len(p.Steps))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		after := make([]value.Value, len(s.After))
+		for j, id := range s.After {
+			after[j] = value.MustText(id)
+		}
+		steps[i] = value.ObjectOf(
+			value.Member{Key: "id", Value: value.MustText(s.ID)},
+			value.Member{Key: "tool", Value: value.MustText(s.Tool)},
+			value.Member{Key: "args", Value: s.Args},
+			value.Member{Key: "after", Value: value.ListOf(after...)},
+		)
+	}
+	doc := []value.Member{{Key: "steps", Value: value.ListOf(steps...)}}
+	if p.Name != "" {
+		doc = append(doc, value.Member{Key: "name", Value: value.MustText(p.Name)})
+	}
+	if p.Budget != nil {
+		doc = append(doc, value.Member{Key: "budget", Value: value.Int(int64(*p.Budget))})
+	}
+	return value.ObjectOf(doc...).Digest()
+}

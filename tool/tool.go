@@ -78,8 +78,11 @@ type Call struct {
 	Run     string // id of the run, "" outside one
 	Step    string // id of the step, or ROUND.N of an agent's call
 	Attempt int    // from 1
-	Key     string // idempotency key: the same for every attempt and resume of this step; "" outside a run
 	Args    value.Value
+	// Key returns the idempotency key of the call: the same for every attempt
+	// and resume of this step with these args, and for no other. It is never
+	// nil; it is a function because most tools do not ask.
+	Key func() string
 	// Progress reports progress to whoever watches. It may be called from the
 	// handler's goroutine until the handler returns; it is never nil.
 	Progress func(Progress)

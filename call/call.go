@@ -1,0 +1,383 @@
+// Package call is the one door through which every live call goes, whoever
+// makes it, a plan or an agent: gate, intent, the tool under its deadline,
+// outcome.
+//
+//	door := &call.Door{Tools: set}
+//	out, err := door.Call(ctx, call.Request{Step: "s1", Attempt: 1, Tool: set.Catalogue().Get("search"), Args: args})
+//
+// A tool's failure is in the outcome. An error means that the harness could not
+// do its work (the journal failed) and that no further call may be made.
+package call
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// DefaultGrace is how long a call may still answer after the run was cancelled
+// (spec/plan.md §8). A deadline has no grace.
+const DefaultGrace = 5 * time.Second
+
+// A Request is one call that is to be judged or made.
+type Request struct {
+	Run     string // id of the run, "" outside one
+	Step    string // id of the step, or ROUND.N of an agent's call
+	Attempt int    // from 1
+	Rerun   bool   // the same attempt once more, after a crash
+	Tool    *tool.Declaration
+	Args    value.Value
+	Refs    []plan.Ref // where the args came from; what is below no Ref is a literal
+	Edited  bool       // the args are a person's
+	Delay   time.Duration
+	// Key makes the idempotency keys of the run; nil: they are empty.
+	Key func(step string, args value.Value) string
+	// Progress is told of the tool's progress; nil: nobody listens.
+	Progress func(tool.Progress)
+}
+
+// An Outcome is how a call ended.
+type Outcome struct {
+	Output     value.Value
+	Failure    *tool.Failure // nil: Output is what the tool returned
+	Start, End time.Time
+	GivenUp    bool   // there was no answer in time; the handler still holds its goroutine
+	NotMade    bool   // cancellation came before the call: nothing was called or recorded
+	Ticket     Ticket // of the outcome's record; nil without a recorder
+}
+
+// A Decision is what a gate answers to a request.
+type Decision struct {
+	Verdict machine.Verdict
+	Code    string      // why, for programs: "rule", "tool_changed", …
+	Message string      // why, for people
+	By      string      // who: "policy", or the person
+	Facts   value.Value // what the decision rests on, for the record; may be no value
+}
+
+// A Gate judges a call before it is made. An error stops the run: a gate that
+// cannot judge must not let a call through.
+type Gate interface {
+	Judge(ctx context.Context, r Request) (Decision, error)
+}
+
+// A Ticket is the promise of a record that may not be durable yet.
+type Ticket interface {
+	// Wait returns when the record is durable, or with the reason why it never
+	// will be.
+	Wait(ctx context.Context) error
+}
+
+// A Recorder keeps the record of calls. Its methods may be called by many
+// goroutines at once.
+type Recorder interface {
+	// Decided records a gate's answer.
+	Decided(r Request, d Decision) error
+	// Intent records that the call is about to be made. When it returns nil the
+	// record is as durable as the tool's effects need: on disk already, when the
+	// tool is neither read-only nor idempotent.
+	Intent(ctx context.Context, r Request) error
+	// Outcome records how the call ended. It does not wait.
+	Outcome(r Request, o Outcome) Ticket
+	// Late records an answer that came after its call had been given up. It
+	// changes nothing.
+	Late(r Request, o Outcome)
+}
+
+// A Door makes live calls. Its fields must not change while it is used.
+type Door struct {
+	Tools    *tool.Set
+	Gate     Gate          // nil: every call is allowed
+	Recorder Recorder      // nil: nothing is recorded
+	Grace    time.Duration // 0: DefaultGrace
+	Limits   *Limits       // per-tool concurrency and rate; nil: none
+
+	abandoned atomic.Int64
+}
+
+// Abandoned is the number of handlers that were given up and have not returned:
+// each holds a goroutine.
+func (d *Door) Abandoned() int { return int(d.abandoned.Load()) }
+
+// Judge asks the gate and records its answer.
+func (d *Door) Judge(ctx context.Context, r Request) (Decision, error) {
+	if d.Gate == nil {
+		return Decision{Verdict: machine.Allow}, nil
+	}
+	dec, err := d.Gate.Judge(ctx, r)
+	if err != nil {
+		return dec, fmt.Errorf("judge step %q: %w", r.Step, err)
+	}
+	if d.Recorder != nil {
+		if err := d.Recorder.Decided(r, dec); err != nil {
+			return dec, err
+		}
+	}
+	return dec, nil
+}
+
+// Call makes one call and waits for its end: the tool's answer, its deadline, or
+// the grace after ctx was cancelled. The args must have been judged before.
+func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
+	type end struct {
+		o   Outcome
+		err error
+	}
+	done := make(chan end, 1)
+	go d.Start(ctx, r, func(o Outcome, err error) { done <- end{o, err} })
+	e := <-done
+	return e.o, e.err
+}
+
+var (
+	errDeadline = errors.New("the call's deadline passed")
+	errNotMade  = errors.New("cancelled before the call")
+)
+
+// flight is a call that is out. Exactly one of the handler's return and the
+// watchdog delivers it.
+type flight struct {
+	door    *Door
+	r       Request
+	call    tool.Call
+	start   time.Time
+	settled atomic.Bool
+	deliver func(Outcome, error)
+}
+
+// key is the call's idempotency key, computed for those tools that ask.
+func (f *flight) key() string {
+	if f.r.Key == nil {
+		return ""
+	}
+	return f.r.Key(f.r.Step, f.r.Args)
+}
+
+// Start makes a call on the calling goroutine, and tells deliver how it ended,
+// exactly once. When the tool gives no answer in time deliver is called from
+// another goroutine; Start still returns when the tool does, and says then that
+// the call was given up.
+func (d *Door) Start(ctx context.Context, r Request, deliver func(Outcome, error)) (givenUp bool) {
+	f := &flight{door: d, r: r, deliver: deliver}
+	if err := d.prepare(ctx, r); err != nil {
+		if errors.Is(err, errNotMade) {
+			deliver(Outcome{NotMade: true}, nil)
+		} else {
+			deliver(Outcome{}, err)
+		}
+		return false
+	}
+	if d.Limits != nil {
+		defer d.Limits.release(r.Tool.Name)
+	}
+	handler := d.Tools.Handler(r.Tool.Name)
+	if handler == nil {
+		now := time.Now()
+		f.end(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
+		return false
+	}
+	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
+	if f.call.Progress == nil {
+		f.call.Progress = noProgress
+	}
+	limit := r.Tool.Deadline
+	if limit <= 0 {
+		limit = tool.DefaultDeadline
+	}
+	f.start = time.Now()
+	hctx, cancel := context.WithDeadlineCause(ctx, f.start.Add(limit), errDeadline)
+	stop := context.AfterFunc(hctx, func() { f.watch(hctx) })
+	givenUp = f.run(hctx, handler)
+	stop()
+	cancel()
+	return givenUp
+}
+
+func noKey() string              { return "" }
+func noProgress(_ tool.Progress) {}
+
+// prepare waits for the delay, for a place among the tool's calls, and for the
+// intent to be recorded.
+func (d *Door) prepare(ctx context.Context, r Request) error {
+	if r.Delay > 0 {
+		t := time.NewTimer(r.Delay)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+	if d.Limits != nil {
+		if err := d.Limits.acquire(ctx, r.Tool.Name); err != nil {
+			return errNotMade
+		}
+	}
+	if ctx.Err() != nil {
+		if d.Limits != nil {
+			d.Limits.release(r.Tool.Name)
+		}
+		return errNotMade
+	}
+	if d.Recorder != nil {
+		if err := d.Recorder.Intent(ctx, r); err != nil {
+			if d.Limits != nil {
+				d.Limits.release(r.Tool.Name)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// run calls the handler and delivers what it answers, unless the watchdog was
+// there first.
+func (f *flight) run(ctx context.Context, handler tool.Handler) (givenUp bool) {
+	var out value.Value
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			p := recover()
+			what := "the tool ended its goroutine"
+			if p != nil {
+				what = fmt.Sprintf("the tool panicked: %v", p)
+			}
+			err = &tool.Failure{Code: tool.CodePanic, Message: what, Stack: string(debug.Stack())}
+		}
+		o := Outcome{Start: f.start, End: time.Now()}
+		switch {
+		case err != nil:
+			o.Failure = tool.AsFailure(err)
+			if o.Failure.Lost && context.Cause(ctx) == errDeadline {
+				o.Failure.Code = tool.CodeTimeout
+			}
+		case out.IsZero():
+			o.Output = value.NullValue()
+		default:
+			o.Output = out
+		}
+		if f.settled.CompareAndSwap(false, true) {
+			f.end(o)
+			return
+		}
+		givenUp = true
+		f.door.abandoned.Add(-1)
+		if f.door.Recorder != nil {
+			f.door.Recorder.Late(f.r, o)
+		}
+	}()
+	out, err = handler(ctx, &f.call)
+	returned = true
+	return false
+}
+
+// watch gives the call up: at its deadline at once, after cancellation when the
+// grace has passed.
+func (f *flight) watch(ctx context.Context) {
+	if context.Cause(ctx) == errDeadline {
+		f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", time.Since(f.start).Round(time.Millisecond))})
+		return
+	}
+	grace := f.door.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	time.AfterFunc(grace, func() {
+		f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
+	})
+}
+
+func (f *flight) giveUp(fail *tool.Failure) {
+	if f.settled.CompareAndSwap(false, true) {
+		f.door.abandoned.Add(1)
+		f.end(Outcome{Failure: fail, Start: f.start, End: time.Now(), GivenUp: true})
+	}
+}
+
+// end records an outcome and delivers it.
+func (f *flight) end(o Outcome) {
+	if f.door.Recorder != nil {
+		o.Ticket = f.door.Recorder.Outcome(f.r, o)
+	}
+	f.deliver(o, nil)
+}
+
+// Limits bound how many calls of one tool are out at once and how often one may
+// begin.
+type Limits struct {
+	tools map[string]*limit
+}
+
+type limit struct {
+	slots    chan struct{} // nil: no bound
+	interval time.Duration // between two beginnings; 0: no bound
+	mu       sync.Mutex
+	next     time.Time // holding mu
+}
+
+// A Limit is the bound of one tool. Zero fields do not bind.
+type Limit struct {
+	Concurrency int           // calls out at once
+	Interval    time.Duration // at least this long between the beginnings of two calls
+}
+
+// NewLimits makes limits by the tools' names.
+func NewLimits(by map[string]Limit) *Limits {
+	l := &Limits{tools: make(map[string]*limit, len(by))}
+	for name, b := range by {
+		t := &limit{interval: b.Interval}
+		if b.Concurrency > 0 {
+			t.slots = make(chan struct{}, b.Concurrency)
+		}
+		l.tools[name] = t
+	}
+	return l
+}
+
+func (l *Limits) acquire(ctx context.Context, name string) error {
+	t := l.tools[name]
+	if t == nil {
+		return nil
+	}
+	if t.slots != nil {
+		select {
+		case t.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if t.interval > 0 {
+		t.mu.Lock()
+		now := time.Now()
+		at := t.next
+		if at.Before(now) {
+			at = now
+		}
+		t.next = at.Add(t.interval)
+		t.mu.Unlock()
+		timer := time.NewTimer(time.Until(at))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			l.release(name)
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (l *Limits) release(name string) {
+	if t := l.tools[name]; t != nil && t.slots != nil {
+		<-t.slots
+	}
+}

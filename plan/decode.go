@@ -1,0 +1,373 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/callsheet/callsheet/value"
+)
+
+// reserved are the step fields that other executors guard a step with. A plan
+// that uses one is refused, so that a guarded step never runs unguarded
+// (spec/plan.md §1).
+var reserved = [...]string{"when", "for_each", "foreach", "if", "unless", "retry", "timeout"}
+
+var (
+	stepFields = [...]string{"id", "tool", "args", "after"}
+	planFields = [...]string{"steps", "name", "budget"}
+)
+
+// Decode reads a plan strictly. A fault of the text stops it; of faults of
+// structure all are found. The error is an [*Error].
+func Decode(text []byte, limits Limits) (*Plan, error) {
+	limits = limits.orDefault()
+	if len(text) > limits.Bytes {
+		return nil, refuse(Fault{Code: CodeTooLarge, Line: 1, Column: 1,
+			Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), limits.Bytes)})
+	}
+	if f := checkDepth(text, limits.Depth); f != nil {
+		return nil, refuse(*f)
+	}
+	doc, err := value.Parse(text)
+	if err != nil {
+		return nil, refuse(textFault(err))
+	}
+	d := &decoder{text: text, limits: limits, plan: &Plan{}}
+	d.document(doc)
+	if len(d.faults) > 0 {
+		return nil, &Error{Faults: d.place(d.faults)}
+	}
+	d.plan.Warnings = d.place(d.warnings)
+	d.plan.source = bytes.Clone(text)
+	d.plan.link()
+	return d.plan, nil
+}
+
+func refuse(f Fault) *Error { return &Error{Faults: []Fault{f}} }
+
+// textFault is a text that is no strict JSON.
+func textFault(err error) Fault {
+	var e *value.SyntaxError
+	if !errors.As(err, &e) {
+		return Fault{Code: CodeBadDocument, Line: 1, Column: 1, Message: err.Error()}
+	}
+	f := Fault{Code: CodeBadDocument, Pointer: e.Pointer, Line: e.Line, Column: e.Column, Message: e.Reason}
+	if e.Duplicate {
+		f.Code = CodeDuplicateKey
+	}
+	return f
+}
+
+// checkDepth refuses text that nests too deep before anything recurses into it.
+// Text that is at fault before it gets too deep has that fault instead.
+func checkDepth(text []byte, limit int) *Fault {
+	at := tooDeep(text, limit)
+	if at < 0 {
+		return nil
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text[:at]))
+	for {
+		if _, err := dec.ReadToken(); err == nil {
+			continue
+		} else if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			return nil // value.Parse stops at the same fault, and explains it
+		}
+		break
+	}
+	line, column := value.Position(text, at)
+	return &Fault{Code: CodeTooDeep, Pointer: string(dec.StackPointer()), Line: line, Column: column,
+		Message: fmt.Sprintf("lists and objects are nested more than %d deep", limit)}
+}
+
+// tooDeep is the offset of the first bracket beyond the limit, -1 without one.
+func tooDeep(text []byte, limit int) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[', '{':
+			if depth++; depth > limit {
+				return i
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// decoder reads the structure of a document that is strict JSON.
+type decoder struct {
+	text     []byte
+	limits   Limits
+	plan     *Plan
+	faults   []Fault
+	warnings []Fault
+}
+
+// fault notes one of the first MaxFaults faults.
+func (d *decoder) fault(code, step, pointer, format string, args ...any) {
+	if len(d.faults) < MaxFaults {
+		d.faults = append(d.faults, Fault{Code: code, Step: step, Pointer: pointer, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// place gives faults their lines and columns and puts them in the order of the
+// document.
+func (d *decoder) place(faults []Fault) []Fault {
+	pointers := make([]string, len(faults))
+	for i, f := range faults {
+		pointers[i] = f.Pointer
+	}
+	if len(pointers) > 0 {
+		for i, at := range locate(d.text, pointers) {
+			faults[i].Line, faults[i].Column = at.Line, at.Column
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	return faults
+}
+
+func (d *decoder) document(doc value.Value) {
+	switch doc.Kind() {
+	case value.List:
+		d.steps(doc, "")
+	case value.Object:
+		for name, m := range doc.Members() {
+			pointer := "/" + value.EscapePointer(name)
+			switch name {
+			case "steps":
+			case "name":
+				s, ok := m.Text()
+				if !ok {
+					d.fault(CodeBadDocument, "", pointer, "name must be a string, not %s", article(m.Kind()))
+				}
+				d.plan.Name = s
+			case "budget":
+				d.budget(m)
+			default:
+				d.unknown("", pointer, name, planFields[:], nil)
+			}
+		}
+		steps, ok := doc.Get("steps")
+		switch {
+		case !ok:
+			d.fault(CodeBadDocument, "", "", `a plan that is an object needs "steps", a list of steps`)
+		case steps.Kind() != value.List:
+			d.fault(CodeBadDocument, "", "/steps", "steps must be a list, not %s", article(steps.Kind()))
+		default:
+			d.steps(steps, "/steps")
+		}
+	default:
+		d.fault(CodeBadDocument, "", "", `a plan is a list of steps, or an object with "steps", not %s`, article(doc.Kind()))
+	}
+}
+
+func (d *decoder) budget(m value.Value) {
+	literal, ok := m.Number()
+	n, exact := m.Int()
+	switch {
+	case !ok:
+		d.fault(CodeBadDocument, "", "/budget", "budget must be a whole number of calls, not %s", article(m.Kind()))
+	case exact && n >= 0 && n <= math.MaxInt:
+		b := int(n)
+		d.plan.Budget = &b
+	case strings.HasPrefix(literal, "-"):
+		d.fault(CodeBadDocument, "", "/budget", "budget must not be negative, as %s is; 0 makes no calls", clip(literal))
+	default:
+		d.fault(CodeBadDocument, "", "/budget", "budget must be a whole number of calls up to %d, written without a fraction or an exponent, not %s", math.MaxInt, clip(literal))
+	}
+}
+
+func (d *decoder) steps(list value.Value, base string) {
+	if n := list.Len(); n > d.limits.Steps {
+		d.faults = nil // one fault says it all
+		d.fault(CodeTooManySteps, "", base, "the plan has %d steps; at most %d are allowed", n, d.limits.Steps)
+		return
+	}
+	d.plan.Steps = make([]Step, list.Len())
+	for i, m := range list.Elements() {
+		d.step(&d.plan.Steps[i], i, m, base+"/"+strconv.Itoa(i))
+	}
+	if len(d.faults) > 0 {
+		return
+	}
+	for i := range d.plan.Steps {
+		d.references(&d.plan.Steps[i])
+	}
+}
+
+func (d *decoder) step(s *Step, i int, m value.Value, base string) {
+	if m.Kind() != value.Object {
+		d.fault(CodeBadDocument, "", base, "a step must be an object, not %s", article(m.Kind()))
+		return
+	}
+	d.id(s, i, m, base)
+	tool, ok := m.Get("tool")
+	s.Tool, _ = tool.Text()
+	switch {
+	case !ok:
+		d.fault(CodeBadDocument, s.ID, base, `%s has no "tool"`, s.name(i))
+	case tool.Kind() != value.String:
+		d.fault(CodeBadDocument, s.ID, base+"/tool", "the tool of %s must be a string, not %s", s.name(i), article(tool.Kind()))
+	case s.Tool == "":
+		d.fault(CodeBadDocument, s.ID, base+"/tool", "the tool of %s must not be empty", s.name(i))
+	}
+	for name, f := range m.Members() {
+		switch name {
+		case "id", "tool":
+		case "args":
+			if f.Kind() != value.Object && !f.IsNull() {
+				d.fault(CodeBadDocument, s.ID, base+"/args", "the args of %s must be an object, not %s", s.name(i), article(f.Kind()))
+				continue
+			}
+			s.Args = f
+		case "after":
+			d.after(s, i, f, base+"/after")
+		default:
+			d.unknown(s.ID, base+"/"+value.EscapePointer(name), name, stepFields[:], reserved[:])
+		}
+	}
+	if s.Args.IsZero() || s.Args.IsNull() {
+		s.Args = value.ObjectOf()
+	}
+}
+
+func (d *decoder) id(s *Step, i int, m value.Value, base string) {
+	v, ok := m.Get("id")
+	id, isText := v.Text()
+	switch {
+	case !ok:
+		d.fault(CodeBadDocument, "", base, `%s has no "id"`, s.name(i))
+	case !isText:
+		d.fault(CodeBadDocument, "", base+"/id", "the id of %s must be a string, not %s", s.name(i), article(v.Kind()))
+	default:
+		if wrong := CheckID(id); wrong != "" {
+			d.fault(CodeBadDocument, "", base+"/id", "the id of %s: %s", s.name(i), wrong)
+			return
+		}
+		s.ID = id
+		taken := d.plan.ids.add(id, i)
+		switch {
+		case taken < 0:
+		case d.plan.Steps[taken].ID == id:
+			d.fault(CodeDuplicateID, id, base+"/id", "two steps have the id %q; rename one", id)
+		default:
+			d.fault(CodeDuplicateID, id, base+"/id", "the ids %q and %q are equal after NFKC and case folding; rename one", d.plan.Steps[taken].ID, id)
+		}
+	}
+}
+
+func (d *decoder) after(s *Step, i int, f value.Value, base string) {
+	switch f.Kind() {
+	case value.Null:
+	case value.List:
+		s.After = make([]string, 0, f.Len())
+		var seen map[string]bool // a set only where a walk would be slow
+		if f.Len() > 16 {
+			seen = make(map[string]bool, f.Len())
+		}
+		for j, e := range f.Elements() {
+			id, ok := e.Text()
+			switch {
+			case !ok:
+				d.fault(CodeBadDocument, s.ID, base+"/"+strconv.Itoa(j), "after of %s lists ids of steps, not %s", s.name(i), article(e.Kind()))
+			case seen[id], seen == nil && slices.Contains(s.After, id):
+			default:
+				s.After = append(s.After, id)
+				if seen != nil {
+					seen[id] = true
+				}
+			}
+		}
+	case value.String:
+		d.fault(CodeBadDocument, s.ID, base, "after of %s must be a list of ids; write [%s]", s.name(i), clip(f.String()))
+	default:
+		d.fault(CodeBadDocument, s.ID, base, "after of %s must be a list of ids, not %s", s.name(i), article(f.Kind()))
+	}
+}
+
+// unknown judges a field that this version does not read: refused when it is a
+// known one in another case or a reserved one, else without effect.
+func (d *decoder) unknown(step, pointer, name string, known, reserved []string) {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			d.fault(CodeBadDocument, step, pointer, "the field is written %q, not %s", k, clip(strconv.Quote(name)))
+			return
+		}
+	}
+	for _, r := range reserved {
+		if strings.EqualFold(r, name) {
+			d.fault(CodeBadDocument, step, pointer, "the field %q is reserved and not supported yet, so the plan is refused rather than run without it", name)
+			return
+		}
+	}
+	if len(d.warnings) < MaxFaults {
+		d.warnings = append(d.warnings, Fault{Code: CodeUnknownField, Step: step, Pointer: pointer,
+			Message: fmt.Sprintf("the field %s is not known and has no effect", clip(strconv.Quote(name)))})
+	}
+}
+
+// references finds the references in a step's args and makes its template.
+func (d *decoder) references(s *Step) {
+	s.Template = value.NewTemplate(s.Args, func(pointer, text string) value.Answer {
+		ref, literal, isRef := d.plan.ids.read(text)
+		switch {
+		case isRef:
+			ref.Pointer = pointer
+			s.Refs = append(s.Refs, ref)
+			return value.Answer{Hole: true}
+		case len(literal) != len(text):
+			return value.Answer{Literal: value.MustText(literal)}
+		}
+		return value.Answer{}
+	})
+}
+
+// name is what a message calls the step.
+func (s *Step) name(i int) string {
+	if s.ID == "" {
+		return "step " + strconv.Itoa(i+1)
+	}
+	return "step " + strconv.Quote(s.ID)
+}
+
+// article names a kind in a sentence.
+func article(k value.Kind) string {
+	switch k {
+	case value.Null:
+		return "null"
+	case value.List, value.Object:
+		return "an " + k.String()
+	}
+	return "a " + k.String()
+}
+
+// clip shortens what a message quotes of the document.
+func clip(s string) string {
+	const most = 80 // characters: enough to recognise it by
+	if n := 0; len(s) > most {
+		for i := range s {
+			if n++; n > most {
+				return s[:i] + "…"
+			}
+		}
+	}
+	return s
+}
