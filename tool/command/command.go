@@ -60,7 +60,7 @@ import (
 const ExitRetry = 75
 
 // KeyVariable is set in the program's environment to the idempotency key of the
-// call, when there is one.
+// call, when the tool declares that it takes one.
 const KeyVariable = "CALLSHEET_IDEMPOTENCY_KEY"
 
 // SearchPath lists where a program that is named without a slash is looked for.
@@ -395,7 +395,7 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 		return value.Value{}, err
 	}
 	end, err := run(ctx, process{
-		path: p.path, argv: argv, env: p.environ(call.Key), dir: p.Dir,
+		path: p.path, argv: argv, env: p.environ(call), dir: p.Dir,
 		stdin: stdin, hasStdin: p.stdin != nil, max: p.MaxOutput,
 	})
 	if err != nil {
@@ -406,7 +406,7 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 	return p.outcome(ctx, end)
 }
 
-func (p *program) environ(key string) []string {
+func (p *program) environ(call *tool.Call) []string {
 	env := make([]string, 0, len(p.Env)+1) // never nil: nil would inherit everything
 	for _, e := range p.Env {
 		if strings.Contains(e, "=") {
@@ -415,8 +415,8 @@ func (p *program) environ(key string) []string {
 			env = append(env, e+"="+v)
 		}
 	}
-	if key != "" {
-		env = append(env, KeyVariable+"="+key)
+	if p.Effects.Keyed && call.Key != nil {
+		env = append(env, KeyVariable+"="+call.Key())
 	}
 	return env
 }

@@ -182,8 +182,9 @@ func TestHostile079_EmptyEnvironment(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "/nowhere/evil.so")
 	t.Setenv("SECRET_TOKEN", "sk-1234567890")
 	t.Setenv("LANG", "C.UTF-8")
-	made := mustNew(t, command.Spec{Command: self("environ"), Env: []string{"LANG", "NOT_SET_ANYWHERE", "TZ=UTC"}, Format: command.JSON})
-	out, err := made.Handler(t.Context(), &tool.Call{Args: value.MustParse(`{}`), Key: "k1"})
+	keyed := tool.Declaration{Effects: tool.Effects{Keyed: true}}
+	made := mustNew(t, command.Spec{Declaration: keyed, Command: self("environ"), Env: []string{"LANG", "NOT_SET_ANYWHERE", "TZ=UTC"}, Format: command.JSON})
+	out, err := made.Handler(t.Context(), &tool.Call{Args: value.MustParse(`{}`), Key: func() string { return "k1" }})
 	if want := `["LANG=C.UTF-8","TZ=UTC","CALLSHEET_IDEMPOTENCY_KEY=k1"]`; err != nil || out.String() != want {
 		t.Errorf("got %v %v, want %s", out, err, want)
 	}
