@@ -13,8 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -109,11 +107,12 @@ type Door struct {
 func (d *Door) Abandoned() int { return int(d.abandoned.Load()) }
 
 // Judge asks the gate and records its answer.
-func (d *Door) Judge(ctx context.Context, r Request) (Decision, error) {
+func (s *Scope) Judge(r Request) (Decision, error) {
+	d := s.door
 	if d.Gate == nil {
 		return Decision{Verdict: machine.Allow}, nil
 	}
-	dec, err := d.Gate.Judge(ctx, r)
+	dec, err := d.Gate.Judge(s.ctx, r)
 	if err != nil {
 		return dec, fmt.Errorf("judge step %q: %w", r.Step, err)
 	}
@@ -132,44 +131,26 @@ func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
 		o   Outcome
 		err error
 	}
+	s := d.Scope(ctx)
+	defer s.Close()
 	done := make(chan end, 1)
-	go d.Start(ctx, r, func(o Outcome, err error) { done <- end{o, err} })
+	go s.Start(r, func(o Outcome, err error) { done <- end{o, err} })
 	e := <-done
 	return e.o, e.err
 }
 
-var (
-	errDeadline = errors.New("the call's deadline passed")
-	errNotMade  = errors.New("cancelled before the call")
-)
-
-// flight is a call that is out. Exactly one of the handler's return and the
-// watchdog delivers it.
-type flight struct {
-	door    *Door
-	r       Request
-	call    tool.Call
-	start   time.Time
-	settled atomic.Bool
-	deliver func(Outcome, error)
-}
-
-// key is the call's idempotency key, computed for those tools that ask.
-func (f *flight) key() string {
-	if f.r.Key == nil {
-		return ""
-	}
-	return f.r.Key(f.r.Step, f.r.Args)
-}
+// errNotMade is a call that cancellation came before.
+var errNotMade = errors.New("cancelled before the call")
 
 // Start makes a call on the calling goroutine, and tells deliver how it ended,
 // exactly once. When the tool gives no answer in time deliver is called from
 // another goroutine; Start still returns when the tool does, and says then that
-// the call was given up.
-func (d *Door) Start(ctx context.Context, r Request, deliver func(Outcome, error)) (givenUp bool) {
-	f := &flight{door: d, r: r, deliver: deliver}
-	if err := d.prepare(ctx, r); err != nil {
-		if errors.Is(err, errNotMade) {
+// the call was given up. A handler that ends its goroutine ends the caller's
+// too, after it was delivered.
+func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
+	d := s.door
+	if err := d.prepare(s.ctx, r); err != nil {
+		if err == errNotMade {
 			deliver(Outcome{NotMade: true}, nil)
 		} else {
 			deliver(Outcome{}, err)
@@ -179,31 +160,21 @@ func (d *Door) Start(ctx context.Context, r Request, deliver func(Outcome, error
 	if d.Limits != nil {
 		defer d.Limits.release(r.Tool.Name)
 	}
+	f := &flight{scope: s, r: r, deliver: deliver}
 	handler := d.Tools.Handler(r.Tool.Name)
 	if handler == nil {
 		now := time.Now()
-		f.end(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
+		f.finish(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
 		return false
 	}
 	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
 	if f.call.Progress == nil {
 		f.call.Progress = noProgress
 	}
-	limit := r.Tool.Deadline
-	if limit <= 0 {
-		limit = tool.DefaultDeadline
-	}
-	f.start = time.Now()
-	hctx, cancel := context.WithDeadlineCause(ctx, f.start.Add(limit), errDeadline)
-	stop := context.AfterFunc(hctx, func() { f.watch(hctx) })
-	givenUp = f.run(hctx, handler)
-	stop()
-	cancel()
-	return givenUp
+	return f.run(handler)
 }
 
-func noKey() string              { return "" }
-func noProgress(_ tool.Progress) {}
+func noProgress(tool.Progress) {}
 
 // prepare waits for the delay, for a place among the tool's calls, and for the
 // intent to be recorded.
@@ -236,148 +207,4 @@ func (d *Door) prepare(ctx context.Context, r Request) error {
 		}
 	}
 	return nil
-}
-
-// run calls the handler and delivers what it answers, unless the watchdog was
-// there first.
-func (f *flight) run(ctx context.Context, handler tool.Handler) (givenUp bool) {
-	var out value.Value
-	var err error
-	returned := false
-	defer func() {
-		if !returned {
-			p := recover()
-			what := "the tool ended its goroutine"
-			if p != nil {
-				what = fmt.Sprintf("the tool panicked: %v", p)
-			}
-			err = &tool.Failure{Code: tool.CodePanic, Message: what, Stack: string(debug.Stack())}
-		}
-		o := Outcome{Start: f.start, End: time.Now()}
-		switch {
-		case err != nil:
-			o.Failure = tool.AsFailure(err)
-			if o.Failure.Lost && context.Cause(ctx) == errDeadline {
-				o.Failure.Code = tool.CodeTimeout
-			}
-		case out.IsZero():
-			o.Output = value.NullValue()
-		default:
-			o.Output = out
-		}
-		if f.settled.CompareAndSwap(false, true) {
-			f.end(o)
-			return
-		}
-		givenUp = true
-		f.door.abandoned.Add(-1)
-		if f.door.Recorder != nil {
-			f.door.Recorder.Late(f.r, o)
-		}
-	}()
-	out, err = handler(ctx, &f.call)
-	returned = true
-	return false
-}
-
-// watch gives the call up: at its deadline at once, after cancellation when the
-// grace has passed.
-func (f *flight) watch(ctx context.Context) {
-	if context.Cause(ctx) == errDeadline {
-		f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", time.Since(f.start).Round(time.Millisecond))})
-		return
-	}
-	grace := f.door.Grace
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
-	time.AfterFunc(grace, func() {
-		f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
-	})
-}
-
-func (f *flight) giveUp(fail *tool.Failure) {
-	if f.settled.CompareAndSwap(false, true) {
-		f.door.abandoned.Add(1)
-		f.end(Outcome{Failure: fail, Start: f.start, End: time.Now(), GivenUp: true})
-	}
-}
-
-// end records an outcome and delivers it.
-func (f *flight) end(o Outcome) {
-	if f.door.Recorder != nil {
-		o.Ticket = f.door.Recorder.Outcome(f.r, o)
-	}
-	f.deliver(o, nil)
-}
-
-// Limits bound how many calls of one tool are out at once and how often one may
-// begin.
-type Limits struct {
-	tools map[string]*limit
-}
-
-type limit struct {
-	slots    chan struct{} // nil: no bound
-	interval time.Duration // between two beginnings; 0: no bound
-	mu       sync.Mutex
-	next     time.Time // holding mu
-}
-
-// A Limit is the bound of one tool. Zero fields do not bind.
-type Limit struct {
-	Concurrency int           // calls out at once
-	Interval    time.Duration // at least this long between the beginnings of two calls
-}
-
-// NewLimits makes limits by the tools' names.
-func NewLimits(by map[string]Limit) *Limits {
-	l := &Limits{tools: make(map[string]*limit, len(by))}
-	for name, b := range by {
-		t := &limit{interval: b.Interval}
-		if b.Concurrency > 0 {
-			t.slots = make(chan struct{}, b.Concurrency)
-		}
-		l.tools[name] = t
-	}
-	return l
-}
-
-func (l *Limits) acquire(ctx context.Context, name string) error {
-	t := l.tools[name]
-	if t == nil {
-		return nil
-	}
-	if t.slots != nil {
-		select {
-		case t.slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	if t.interval > 0 {
-		t.mu.Lock()
-		now := time.Now()
-		at := t.next
-		if at.Before(now) {
-			at = now
-		}
-		t.next = at.Add(t.interval)
-		t.mu.Unlock()
-		timer := time.NewTimer(time.Until(at))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			l.release(name)
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (l *Limits) release(name string) {
-	if t := l.tools[name]; t != nil && t.slots != nil {
-		<-t.slots
-	}
 }

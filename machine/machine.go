@@ -161,6 +161,7 @@ type step struct {
 	args     value.Value
 	output   value.Value
 	tries    []Attempt
+	first    [1]Attempt // what tries begins with: most steps need one
 	cause    *Cause
 }
 
@@ -370,6 +371,28 @@ func (m *Machine) Next() (a Action, ok bool) {
 	return Action{}, false
 }
 
+// Take offers the next action of one step, whatever the number of workers, the
+// wave and the order say: a record shows that it was begun. ok is false when the
+// step has no action to offer, which means that the record is of another run.
+// Only replay uses it; everything that was recorded is taken before Next is
+// asked.
+func (m *Machine) Take(i int) (a Action, ok bool) {
+	for k := range m.again {
+		if m.again[k].Step == i {
+			a = m.again[k]
+			m.again = append(m.again[:k], m.again[k+1:]...)
+			return a, true
+		}
+	}
+	st := &m.steps[i]
+	if st.phase != ready {
+		return Action{}, false
+	}
+	m.ready.remove(int(st.place))
+	m.wave = max(m.wave, m.plan.Steps[i].Wave)
+	return m.admit(i)
+}
+
 // mayStart is the rule that keeps parallel runs equal to sequential ones
 // (spec/plan.md §5): a step may start before others that come first in the order
 // only if the calls that are left suffice for all of them at their worst.
@@ -498,6 +521,9 @@ func (m *Machine) begin(i int, n int32, rerun bool) (Action, bool) {
 		m.reserved--
 	}
 	st.phase, st.attempt = calling, n
+	if st.tries == nil {
+		st.tries = st.first[:0]
+	}
 	st.tries = append(st.tries, Attempt{N: int(n), Rerun: rerun})
 	a := m.action(Call, i, int(n))
 	a.Rerun = rerun

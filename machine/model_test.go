@@ -373,95 +373,92 @@ func TestPausesLoseNothing(t *testing.T) {
 	})
 }
 
-// TestACrashCostsOnlyItsReruns cuts a run at a random instant, feeds a new
-// machine with what was recorded, and goes on.
+// TestACrashCostsOnlyItsReruns cuts runs at random instants, feeds a new machine
+// with what was recorded, and goes on. Outcomes are recorded in one order and
+// come to the machine in another, as they do when workers race.
 func TestACrashCostsOnlyItsReruns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		w.budget, w.verdicts = nil, map[string]machine.Verdict{}
-		opt := machine.Options{Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Eager: rapid.Bool().Draw(t, "eager")}
-		crash := rapid.IntRange(0, 30).Draw(t, "crash")
-		var record []machine.Event
-		m := machine.New(w.plan, w.catalogue, opt)
-		var out []machine.Action
-		reruns := 0
-		for step := 0; ; step++ {
-			if step == crash {
-				// The process dies: everything that is out has an intent and no
-				// outcome.
-				lost := out
-				out = nil
-				m = machine.New(w.plan, w.catalogue, opt)
-				var offered []machine.Action
-				take := func() {
-					for {
-						a, ok := m.Next()
-						if !ok {
-							return
-						}
-						offered = append(offered, a)
-					}
-				}
-				drop := func(step, attempt int) {
-					for k, a := range offered {
-						if a.Step == step && a.Attempt == attempt {
-							offered = append(offered[:k], offered[k+1:]...)
-							return
-						}
-					}
-					t.Fatalf("step %d attempt %d was recorded and not offered", step, attempt)
-				}
-				take()
-				for _, e := range record {
-					drop(e.Step, e.Attempt)
-					if err := m.Apply(e); err != nil {
-						t.Fatal(err)
-					}
-					take()
-				}
-				for _, a := range lost {
-					drop(a.Step, a.Attempt)
-					if err := m.Apply(machine.Event{Kind: machine.Lost, Step: a.Step, Attempt: a.Attempt}); err != nil {
-						t.Fatal(err)
-					}
-					reruns++
-					if !a.Tool.Effects.Repeatable() {
-						if err := m.Apply(machine.Event{Kind: machine.Resolved, Step: a.Step, Resolution: machine.DidNotHappen}); err != nil {
-							t.Fatal(err)
-						}
-					}
-					take()
-				}
-				out = offered
-			}
-			for {
-				a, ok := m.Next()
-				if !ok {
-					break
-				}
-				out = append(out, a)
-			}
-			if len(out) == 0 {
-				if step < crash {
-					crash = step + 1
-					continue
-				}
-				break
-			}
-			k := rapid.IntRange(0, len(out)-1).Draw(t, "settles")
-			a := out[k]
-			out = append(out[:k], out[k+1:]...)
-			ans := w.answer(a.Step, a.Attempt)
-			e := machine.Event{Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt, Output: ans.output, Failure: ans.failure, End: time.Unix(1, 0)}
-			record = append(record, e)
+		w.verdicts = map[string]machine.Verdict{}
+		bounded := w.budget != nil
+		opt := machine.Options{Budget: w.budget, Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Eager: rapid.Bool().Draw(t, "eager")}
+		apply := func(m *machine.Machine, e machine.Event) {
 			if err := m.Apply(e); err != nil {
 				t.Fatal(err)
 			}
 		}
-		r := m.Report()
-		r.Calls -= reruns
-		if got, want := string(r.AppendJSON(nil)), w.naive(); got != want {
-			t.Fatalf("with %d reruns\ngot  %s\nwant %s", reruns, got, want)
+		var record []machine.Event // outcomes, and what was lost
+		reruns := 0
+		crashes := rapid.IntRange(0, 3).Draw(t, "crashes")
+		for life := 0; ; life++ {
+			m := machine.New(w.plan, w.catalogue, opt)
+			inFlight := map[int]machine.Action{}
+			for _, e := range record {
+				a, begun := inFlight[e.Step]
+				if !begun {
+					if e.Kind == machine.Resolved {
+						apply(m, e)
+						continue
+					}
+					var ok bool
+					if a, ok = m.Take(e.Step); !ok || a.Attempt != e.Attempt {
+						t.Fatalf("recorded %+v, the machine offers %+v, %v", e, a, ok)
+					}
+				}
+				delete(inFlight, e.Step)
+				apply(m, e)
+			}
+			var out, recorded []machine.Action
+			for steps := rapid.IntRange(0, 20).Draw(t, "lives for"); life == crashes || steps > 0; steps-- {
+				for {
+					a, ok := m.Next()
+					if !ok {
+						break
+					}
+					out = append(out, a)
+				}
+				if len(out)+len(recorded) == 0 {
+					break
+				}
+				k := rapid.IntRange(0, len(out)+len(recorded)-1).Draw(t, "goes on")
+				if k < len(out) {
+					a := out[k]
+					out = append(out[:k], out[k+1:]...)
+					ans := w.answer(a.Step, a.Attempt)
+					record = append(record, machine.Event{Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt, Output: ans.output, Failure: ans.failure, End: time.Unix(1, 0)})
+					recorded = append(recorded, a)
+					continue
+				}
+				a := recorded[k-len(out)]
+				recorded = append(recorded[:k-len(out)], recorded[k-len(out)+1:]...)
+				for _, e := range record {
+					if e.Kind == machine.Answered && e.Step == a.Step && e.Attempt == a.Attempt {
+						apply(m, e)
+					}
+				}
+			}
+			if life == crashes {
+				r := m.Report()
+				if bounded {
+					if r.Calls > *w.budget {
+						t.Fatalf("%d calls, the budget is %d", r.Calls, *w.budget)
+					}
+					return
+				}
+				r.Calls -= reruns
+				if got, want := string(r.AppendJSON(nil)), w.naive(); got != want {
+					t.Fatalf("with %d reruns\ngot  %s\nwant %s", reruns, got, want)
+				}
+				return
+			}
+			// The process dies: what is out has an intent and no outcome.
+			for _, a := range out {
+				record = append(record, machine.Event{Kind: machine.Lost, Step: a.Step, Attempt: a.Attempt})
+				if !a.Tool.Effects.Repeatable() {
+					record = append(record, machine.Event{Kind: machine.Resolved, Step: a.Step, Resolution: machine.DidNotHappen})
+				}
+				reruns++
+			}
 		}
 	})
 }

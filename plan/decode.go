@@ -202,8 +202,9 @@ func (d *decoder) steps(list value.Value, base string) {
 		return
 	}
 	d.plan.Steps = make([]Step, list.Len())
+	d.plan.ids.grow(list.Len())
 	for i, m := range list.Elements() {
-		d.step(&d.plan.Steps[i], i, m, base+"/"+strconv.Itoa(i))
+		d.step(&d.plan.Steps[i], spot{base, i}, m)
 	}
 	if len(d.faults) > 0 {
 		return
@@ -213,35 +214,43 @@ func (d *decoder) steps(list value.Value, base string) {
 	}
 }
 
-func (d *decoder) step(s *Step, i int, m value.Value, base string) {
+// spot is where a step stands; its pointers are written only for faults.
+type spot struct {
+	base string // of the list
+	step int
+}
+
+func (at spot) pointer(rest string) string { return at.base + "/" + strconv.Itoa(at.step) + rest }
+
+func (d *decoder) step(s *Step, at spot, m value.Value) {
 	if m.Kind() != value.Object {
-		d.fault(CodeBadDocument, "", base, "a step must be an object, not %s", article(m.Kind()))
+		d.fault(CodeBadDocument, "", at.pointer(""), "a step must be an object, not %s", article(m.Kind()))
 		return
 	}
-	d.id(s, i, m, base)
+	d.id(s, at, m)
 	tool, ok := m.Get("tool")
 	s.Tool, _ = tool.Text()
 	switch {
 	case !ok:
-		d.fault(CodeBadDocument, s.ID, base, `%s has no "tool"`, s.name(i))
+		d.fault(CodeBadDocument, s.ID, at.pointer(""), `%s has no "tool"`, s.name(at.step))
 	case tool.Kind() != value.String:
-		d.fault(CodeBadDocument, s.ID, base+"/tool", "the tool of %s must be a string, not %s", s.name(i), article(tool.Kind()))
+		d.fault(CodeBadDocument, s.ID, at.pointer("/tool"), "the tool of %s must be a string, not %s", s.name(at.step), article(tool.Kind()))
 	case s.Tool == "":
-		d.fault(CodeBadDocument, s.ID, base+"/tool", "the tool of %s must not be empty", s.name(i))
+		d.fault(CodeBadDocument, s.ID, at.pointer("/tool"), "the tool of %s must not be empty", s.name(at.step))
 	}
 	for name, f := range m.Members() {
 		switch name {
 		case "id", "tool":
 		case "args":
 			if f.Kind() != value.Object && !f.IsNull() {
-				d.fault(CodeBadDocument, s.ID, base+"/args", "the args of %s must be an object, not %s", s.name(i), article(f.Kind()))
+				d.fault(CodeBadDocument, s.ID, at.pointer("/args"), "the args of %s must be an object, not %s", s.name(at.step), article(f.Kind()))
 				continue
 			}
 			s.Args = f
 		case "after":
-			d.after(s, i, f, base+"/after")
+			d.after(s, at, f)
 		default:
-			d.unknown(s.ID, base+"/"+value.EscapePointer(name), name, stepFields[:], reserved[:])
+			d.unknown(s.ID, at.pointer("/"+value.EscapePointer(name)), name, stepFields[:], reserved[:])
 		}
 	}
 	if s.Args.IsZero() || s.Args.IsNull() {
@@ -249,32 +258,32 @@ func (d *decoder) step(s *Step, i int, m value.Value, base string) {
 	}
 }
 
-func (d *decoder) id(s *Step, i int, m value.Value, base string) {
+func (d *decoder) id(s *Step, at spot, m value.Value) {
 	v, ok := m.Get("id")
 	id, isText := v.Text()
 	switch {
 	case !ok:
-		d.fault(CodeBadDocument, "", base, `%s has no "id"`, s.name(i))
+		d.fault(CodeBadDocument, "", at.pointer(""), `%s has no "id"`, s.name(at.step))
 	case !isText:
-		d.fault(CodeBadDocument, "", base+"/id", "the id of %s must be a string, not %s", s.name(i), article(v.Kind()))
+		d.fault(CodeBadDocument, "", at.pointer("/id"), "the id of %s must be a string, not %s", s.name(at.step), article(v.Kind()))
 	default:
 		if wrong := CheckID(id); wrong != "" {
-			d.fault(CodeBadDocument, "", base+"/id", "the id of %s: %s", s.name(i), wrong)
+			d.fault(CodeBadDocument, "", at.pointer("/id"), "the id of %s: %s", s.name(at.step), wrong)
 			return
 		}
 		s.ID = id
-		taken := d.plan.ids.add(id, i)
+		taken := d.plan.ids.add(id, at.step)
 		switch {
 		case taken < 0:
 		case d.plan.Steps[taken].ID == id:
-			d.fault(CodeDuplicateID, id, base+"/id", "two steps have the id %q; rename one", id)
+			d.fault(CodeDuplicateID, id, at.pointer("/id"), "two steps have the id %q; rename one", id)
 		default:
-			d.fault(CodeDuplicateID, id, base+"/id", "the ids %q and %q are equal after NFKC and case folding; rename one", d.plan.Steps[taken].ID, id)
+			d.fault(CodeDuplicateID, id, at.pointer("/id"), "the ids %q and %q are equal after NFKC and case folding; rename one", d.plan.Steps[taken].ID, id)
 		}
 	}
 }
 
-func (d *decoder) after(s *Step, i int, f value.Value, base string) {
+func (d *decoder) after(s *Step, at spot, f value.Value) {
 	switch f.Kind() {
 	case value.Null:
 	case value.List:
@@ -287,7 +296,7 @@ func (d *decoder) after(s *Step, i int, f value.Value, base string) {
 			id, ok := e.Text()
 			switch {
 			case !ok:
-				d.fault(CodeBadDocument, s.ID, base+"/"+strconv.Itoa(j), "after of %s lists ids of steps, not %s", s.name(i), article(e.Kind()))
+				d.fault(CodeBadDocument, s.ID, at.pointer("/after/"+strconv.Itoa(j)), "after of %s lists ids of steps, not %s", s.name(at.step), article(e.Kind()))
 			case seen[id], seen == nil && slices.Contains(s.After, id):
 			default:
 				s.After = append(s.After, id)
@@ -297,9 +306,9 @@ func (d *decoder) after(s *Step, i int, f value.Value, base string) {
 			}
 		}
 	case value.String:
-		d.fault(CodeBadDocument, s.ID, base, "after of %s must be a list of ids; write [%s]", s.name(i), clip(f.String()))
+		d.fault(CodeBadDocument, s.ID, at.pointer("/after"), "after of %s must be a list of ids; write [%s]", s.name(at.step), clip(f.String()))
 	default:
-		d.fault(CodeBadDocument, s.ID, base, "after of %s must be a list of ids, not %s", s.name(i), article(f.Kind()))
+		d.fault(CodeBadDocument, s.ID, at.pointer("/after"), "after of %s must be a list of ids, not %s", s.name(at.step), article(f.Kind()))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // MaxID is how many code points an id may have (spec/plan.md §1).
 const MaxID = 64
 
-// ids finds steps by id. Its zero value is empty.
+// ids finds steps by id. Its zero value is empty and must grow before it is added to.
 type ids struct {
 	exact   map[string]int
 	folded  map[string]int // by folded id, only of ids that folding changes
@@ -28,12 +28,12 @@ func (s *ids) index(id string) int {
 	return -1
 }
 
+// grow makes room for n ids.
+func (s *ids) grow(n int) { s.exact, s.folded = make(map[string]int, n), make(map[string]int) }
+
 // add gives the id to a step. It returns the step that already has an id equal
 // after folding, or -1.
 func (s *ids) add(id string, step int) (taken int) {
-	if s.exact == nil {
-		s.exact, s.folded = make(map[string]int), make(map[string]int)
-	}
 	// Folding twice changes nothing more, so an id that is its own folded form
 	// is found in exact, and every other one in folded.
 	key := Fold(id)

@@ -120,6 +120,7 @@ func TestReadIsThePlainReadingOfTheRules(t *testing.T) {
 	id := rapid.StringMatching(`[ab][.]?[ab.]{0,4}`)
 	rapid.Check(t, func(t *rapid.T) {
 		s := &ids{}
+		s.grow(6)
 		known := map[string]int{}
 		for i, id := range rapid.SliceOfN(id, 0, 6).Draw(t, "ids") {
 			if s.add(id, i) < 0 {
@@ -153,6 +154,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(seed)
 	}
 	s := &ids{}
+	s.grow(5)
 	known := map[string]int{"s1": 0, "a": 1, "a.b": 2, "é": 3, "5": 4}
 	for id, i := range known {
 		s.add(id, i)

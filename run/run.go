@@ -105,158 +105,181 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		defer cancel()
 	}
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
+	ctx = context.WithValue(ctx, parentKey{}, depth+1)
+	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
 	d := &driver{
-		plan: p,
-		opt:  opt,
+		plan:   p,
+		opt:    opt,
+		scope:  door.Scope(ctx),
+		secret: sync.OnceValue(newSecret),
+		done:   make(chan struct{}),
 		m: machine.New(p, tools.Catalogue(), machine.Options{
 			Budget: budget, Workers: opt.Workers, Eager: opt.Eager, Gate: opt.Gate != nil, MaxArgs: opt.MaxArgs,
 		}),
-		secret: sync.OnceValue(newSecret),
-		door:   &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits},
 	}
-	return d.drive(context.WithValue(ctx, parentKey{}, depth+1))
+	defer d.scope.Close()
+	return d.drive(ctx)
 }
 
-// driver carries actions to the door and events back to the machine.
+// driver carries actions to the door and events back to the machine. There is
+// no goroutine that does only that: whoever ends a call applies the event,
+// takes the next action for itself, and starts others for what else may begin.
 type driver struct {
-	plan *plan.Plan
-	opt  Options
-	m    *machine.Machine
-	door *call.Door
+	plan   *plan.Plan
+	opt    Options
+	scope  *call.Scope
+	secret func() []byte // of the idempotency keys of a run without a journal
+	done   chan struct{} // closed when nothing is out and nothing may start
 
-	secret  func() []byte // of the idempotency keys of a run without a journal
-	todo    chan machine.Action
-	results chan result
-	notes   chan note
-	workers int // goroutines that take from todo
-	out     int // actions handed out whose result has not come
+	mu     sync.Mutex
+	m      *machine.Machine // holding mu
+	out    int              // actions handed out whose result has not come; holding mu
+	failed error            // the harness's own failure; holding mu
+	over   bool             // done is closed; holding mu
 }
 
 // result is what came of an action.
 type result struct {
-	a   machine.Action
 	o   call.Outcome
 	dec call.Decision
 	err error
 }
 
-type note struct {
-	step     int
-	attempt  int
-	progress tool.Progress
-}
-
-// maxNotes is how many progress notices wait for the observer; what is past it
-// is dropped, because progress must never hold a call up.
-const maxNotes = 256
-
-// drive is the loop of a run: take what may start, hand it out, wait for what
-// comes back.
+// drive runs the machine to its end or to a pause.
 func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
-	limit := max(d.opt.Workers, 1)
-	if d.opt.Eager && d.opt.Workers <= 0 {
-		limit = machine.DefaultEagerWorkers
-	}
-	d.todo = make(chan machine.Action, limit)
-	d.results = make(chan result, limit)
-	d.notes = make(chan note, maxNotes)
-	defer close(d.todo)
+	d.mu.Lock()
 	d.tell(Event{Kind: Started})
-	done := ctx.Done()
-	var failed error
-	for {
-		for failed == nil {
-			a, ok := d.m.Next()
-			if !ok {
-				break
-			}
-			if a.Kind == machine.Call {
-				d.tell(Event{Kind: Called, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt})
-			}
-			d.out++
-			if d.workers < d.out {
-				d.workers++
-				go d.work(ctx)
-			}
-			d.todo <- a
-		}
-		d.news()
-		if d.out == 0 {
-			break
-		}
-		select {
-		case r := <-d.results:
-			d.out--
-			if r.o.GivenUp {
-				d.workers--
-			}
-			if err := d.apply(r); err != nil && failed == nil {
-				// No further call: the machine is stopped, and what is out
-				// settles.
-				failed = err
-				d.m.Apply(machine.Event{Kind: machine.Cancel})
-			}
-		case n := <-d.notes:
-			d.tell(Event{Kind: Noted, Step: d.plan.Steps[n.step].ID, Attempt: n.attempt, Progress: n.progress})
-		case <-done:
-			done = nil
-			d.m.Apply(machine.Event{Kind: machine.Cancel})
-		}
+	if a, ok := d.next(); ok {
+		go d.work(a)
 	}
-	if failed != nil {
+	d.mu.Unlock()
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		d.mu.Lock()
 		d.m.Apply(machine.Event{Kind: machine.Cancel})
 		d.news()
+		d.mu.Unlock()
+		<-d.done
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	report := d.m.Report()
 	d.tell(Event{Kind: Ended, Report: report})
-	return report, failed
+	return report, d.failed
 }
 
-// apply feeds the machine with what came of an action.
-func (d *driver) apply(r result) error {
-	if r.err != nil {
-		if r.a.Kind == machine.Judge {
-			d.m.Apply(machine.Event{Kind: machine.Judged, Step: r.a.Step, Verdict: machine.Deny, Code: "gate_failed", Message: r.err.Error()})
-		} else {
-			d.m.Apply(machine.Event{Kind: machine.Cancel})
-			d.m.Apply(machine.Event{Kind: machine.NotMade, Step: r.a.Step, Attempt: r.a.Attempt})
+// next takes one action for the caller and starts a goroutine for every other
+// that may begin. It ends the run when nothing is out. Holding mu.
+func (d *driver) next() (first machine.Action, ok bool) {
+	for d.failed == nil {
+		a, more := d.m.Next()
+		if !more {
+			break
 		}
+		d.out++
+		if a.Kind == machine.Call {
+			d.tell(Event{Kind: Called, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt})
+		}
+		if ok {
+			go d.work(a)
+		} else {
+			first, ok = a, true
+		}
+	}
+	d.news()
+	if d.out == 0 && !d.over {
+		d.over = true
+		close(d.done)
+	}
+	return first, ok
+}
+
+// work does one action after the other until there is none for it. A call that
+// was given up is settled by whoever gave it up, and its worker ends.
+func (d *driver) work(a machine.Action) {
+	var r result
+	settled := false
+	deliver := func(o call.Outcome, err error) {
+		r = result{o: o, err: err}
+		if o.GivenUp {
+			d.settle(a, r)
+		}
+	}
+	// A handler may end this goroutine; what was delivered is settled all the
+	// same.
+	defer func() {
+		if !settled {
+			d.settle(a, r)
+		}
+	}()
+	for {
+		settled = false
+		if a.Kind == machine.Judge {
+			r = result{}
+			r.dec, r.err = d.scope.Judge(d.request(a))
+		} else if d.scope.Start(d.request(a), deliver) {
+			settled = true
+			return
+		}
+		settled = true
+		d.mu.Lock()
+		d.apply(a, r)
+		next, ok := d.next()
+		d.mu.Unlock()
+		if !ok {
+			return
+		}
+		a = next
+	}
+}
+
+// settle applies a result outside a worker and starts what may begin then.
+func (d *driver) settle(a machine.Action, r result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.apply(a, r)
+	if next, ok := d.next(); ok {
+		go d.work(next)
+	}
+}
+
+// apply feeds the machine with what came of an action. Holding mu.
+func (d *driver) apply(a machine.Action, r result) {
+	d.out--
+	if err := d.feed(a, r); err != nil && d.failed == nil {
+		// No further call: the machine is stopped, and what is out settles.
+		d.failed = err
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+	}
+}
+
+func (d *driver) feed(a machine.Action, r result) error {
+	if r.err != nil {
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
+		if a.Kind == machine.Judge {
+			e = machine.Event{Kind: machine.Judged, Step: a.Step}
+		}
+		d.m.Apply(e)
 		return r.err
 	}
-	if r.a.Kind == machine.Judge {
-		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: r.a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
-		if r.dec.Verdict == machine.Ask && d.m.Status(r.a.Step) == "" {
-			d.tell(Event{Kind: Asked, Step: d.plan.Steps[r.a.Step].ID, Tool: r.a.Tool.Name, Cause: d.m.Cause(r.a.Step)})
+	if a.Kind == machine.Judge {
+		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
+		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
+			d.tell(Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)})
 		}
 		return err
 	}
 	if r.o.NotMade {
 		d.m.Apply(machine.Event{Kind: machine.Cancel})
-		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: r.a.Step, Attempt: r.a.Attempt})
+		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
-	d.tell(Event{Kind: Returned, Step: d.plan.Steps[r.a.Step].ID, Tool: r.a.Tool.Name, Attempt: r.a.Attempt, Failure: r.o.Failure})
+	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
 	return d.m.Apply(machine.Event{
-		Kind: machine.Answered, Step: r.a.Step, Attempt: r.a.Attempt,
+		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,
 		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End,
 	})
-}
-
-// work takes actions until the run is over. A worker whose call was given up
-// has been replaced by then, so it ends.
-func (d *driver) work(ctx context.Context) {
-	for a := range d.todo {
-		if a.Kind == machine.Judge {
-			dec, err := d.door.Judge(ctx, d.request(a))
-			d.results <- result{a: a, dec: dec, err: err}
-			continue
-		}
-		givenUp := d.door.Start(ctx, d.request(a), func(o call.Outcome, err error) {
-			d.results <- result{a: a, o: o, err: err}
-		})
-		if givenUp {
-			return
-		}
-	}
 }
 
 func (d *driver) request(a machine.Action) call.Request {
@@ -264,10 +287,9 @@ func (d *driver) request(a machine.Action) call.Request {
 	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.key}
 	if d.opt.Observer != nil {
 		r.Progress = func(p tool.Progress) {
-			select {
-			case d.notes <- note{a.Step, a.Attempt, p}:
-			default:
-			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}
 	return r

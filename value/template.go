@@ -143,7 +143,12 @@ func (p *part) fill(v Value, with []Value) Value {
 	for k, i := range p.at {
 		vals[i] = p.kids[k].fill(c.vals[i], with)
 	}
-	n := &node{kind: v.n.kind, depth: 1, size: v.n.size}
+	both := &struct {
+		n node
+		c children
+	}{}
+	n := &both.n
+	n.kind, n.depth, n.size = v.n.kind, 1, v.n.size
 	for _, i := range p.at {
 		n.size = addSize(n.size-c.vals[i].Size(), vals[i].Size())
 	}
@@ -152,6 +157,7 @@ func (p *part) fill(v Value, with []Value) Value {
 			n.depth = e.n.depth + 1
 		}
 	}
-	n.kids.Store(&children{keys: c.keys, vals: vals, index: c.index})
+	both.c = children{keys: c.keys, vals: vals, index: c.index}
+	n.kids.Store(&both.c)
 	return Value{n}
 }

@@ -1,0 +1,49 @@
+# make demo   the main job, on examples/
+# make test   everything that must hold; installs what it needs
+# make bench  the figures of docs/performance.md
+
+GO         ?= go
+NPM_DIR    := .cache/npm
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME   ?= 30s
+RACE       ?= -race
+
+.PHONY: build demo test lint unit fuzz bench npm clean
+
+build: bin/callsheet
+
+bin/callsheet: $(shell find . -name '*.go' -not -name '*_test.go' -not -path './.cache/*') go.mod
+	$(GO) build -o bin/callsheet ./cmd/callsheet
+
+demo: build npm
+	./examples/demo.sh
+
+test: lint npm unit fuzz
+
+lint:
+	@fmt="$$(gofmt -l $$(git ls-files '*.go'))"; if [ -n "$$fmt" ]; then echo "gofmt: $$fmt"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+unit:
+	CALLSHEET_NPM=$(CURDIR)/$(NPM_DIR) $(GO) test $(RACE) -timeout 30m ./...
+
+# Each fuzz target on its own: go test takes one at a time.
+fuzz:
+	./.ci/fuzz $(FUZZTIME)
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./value ./plan ./check ./run
+
+# The real MCP servers of the tests and the demo. Without node they are left
+# out, and the tests that want them say so.
+npm: $(NPM_DIR)/.done
+
+$(NPM_DIR)/.done: tool/mcp/testdata/npm/package.json
+	@mkdir -p $(NPM_DIR)
+	@if command -v npm >/dev/null; then cp $< $(NPM_DIR)/ && npm install --prefix $(NPM_DIR) --no-audit --no-fund --loglevel=error; \
+	else echo "npm is not here: the tests against real MCP servers will be skipped"; fi
+	@touch $@
+
+clean:
+	rm -rf bin .cache

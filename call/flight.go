@@ -1,0 +1,267 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// A Scope is what the calls of one run have in common: the context that cancels
+// them all, and the grace that they get then.
+type Scope struct {
+	door *Door
+	ctx  context.Context
+	stop func() bool
+
+	mu        sync.Mutex
+	live      *flight // a ring; holding mu
+	cancelled bool    // holding mu
+}
+
+// Scope begins a scope. Close it when no call is out.
+func (d *Door) Scope(ctx context.Context) *Scope {
+	s := &Scope{door: d, ctx: ctx}
+	s.stop = context.AfterFunc(ctx, s.cancel)
+	return s
+}
+
+// Close ends the scope.
+func (s *Scope) Close() { s.stop() }
+
+// cancel ends the contexts of the calls that are out, and gives those up that
+// have not answered when the grace has passed.
+func (s *Scope) cancel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelled = true
+	if s.live == nil {
+		return
+	}
+	grace := s.door.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	for f := s.live; ; f = f.next {
+		f.end(s.ctx.Err())
+		time.AfterFunc(grace, func() {
+			f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
+		})
+		if f.next == s.live {
+			return
+		}
+	}
+}
+
+// flight is a call that is out. It is the context that the handler gets, so
+// that a call costs one allocation and one timer and no goroutine: nothing but
+// the timer and the scope watches it. Exactly one of the handler's return and
+// giveUp delivers it.
+type flight struct {
+	scope    *Scope
+	r        Request
+	call     tool.Call
+	start    time.Time
+	deadline time.Time
+	settled  atomic.Bool
+	deliver  func(Outcome, error)
+
+	next, prev *flight // the scope's ring; holding scope.mu
+
+	mu    sync.Mutex
+	done  chan struct{} // made when first asked for; closed when err is set; holding mu
+	err   error         // holding mu
+	after []*afterFunc  // holding mu
+}
+
+type afterFunc struct{ f func() }
+
+// Deadline implements [context.Context].
+func (f *flight) Deadline() (time.Time, bool) {
+	if d, ok := f.scope.ctx.Deadline(); ok && d.Before(f.deadline) {
+		return d, true
+	}
+	return f.deadline, true
+}
+
+// Done implements [context.Context].
+func (f *flight) Done() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done == nil {
+		f.done = make(chan struct{})
+		if f.err != nil {
+			close(f.done)
+		}
+	}
+	return f.done
+}
+
+// Err implements [context.Context].
+func (f *flight) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Value implements [context.Context].
+func (f *flight) Value(key any) any { return f.scope.ctx.Value(key) }
+
+// AfterFunc lets contexts that handlers derive hear of the end without a
+// goroutine of their own; package context looks for it.
+func (f *flight) AfterFunc(fn func()) (stop func() bool) {
+	a := &afterFunc{fn}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		go fn()
+		return func() bool { return false }
+	}
+	f.after = append(f.after, a)
+	return func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i := range f.after {
+			if f.after[i] == a {
+				f.after = append(f.after[:i], f.after[i+1:]...)
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// end ends the context.
+func (f *flight) end(err error) {
+	f.mu.Lock()
+	if f.err != nil {
+		f.mu.Unlock()
+		return
+	}
+	f.err = err
+	if f.done != nil {
+		close(f.done)
+	}
+	after := f.after
+	f.after = nil
+	f.mu.Unlock()
+	for _, a := range after {
+		go a.f()
+	}
+}
+
+// enter puts the call among those that are out.
+func (f *flight) enter() {
+	s := f.scope
+	s.mu.Lock()
+	if s.live == nil {
+		f.next, f.prev = f, f
+		s.live = f
+	} else {
+		f.next, f.prev = s.live, s.live.prev
+		f.prev.next, f.next.prev = f, f
+	}
+	late := s.cancelled
+	s.mu.Unlock()
+	if late { // cancelled between the last look and now: it has no grace to wait out
+		f.end(s.ctx.Err())
+	}
+}
+
+func (f *flight) leave() {
+	s := f.scope
+	s.mu.Lock()
+	f.prev.next, f.next.prev = f.next, f.prev
+	switch {
+	case f.next == f:
+		s.live = nil
+	case s.live == f:
+		s.live = f.next
+	}
+	s.mu.Unlock()
+}
+
+// key is the call's idempotency key, computed for those tools that ask.
+func (f *flight) key() string {
+	if f.r.Key == nil {
+		return ""
+	}
+	return f.r.Key(f.r.Step, f.r.Args)
+}
+
+// expire gives the call up at its deadline: there is no grace.
+func (f *flight) expire() {
+	f.end(context.DeadlineExceeded)
+	f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", f.deadline.Sub(f.start))})
+}
+
+func (f *flight) giveUp(fail *tool.Failure) {
+	if f.settled.CompareAndSwap(false, true) {
+		f.scope.door.abandoned.Add(1)
+		f.finish(Outcome{Failure: fail, Start: f.start, End: time.Now(), GivenUp: true})
+	}
+}
+
+// finish records an outcome and delivers it.
+func (f *flight) finish(o Outcome) {
+	if rec := f.scope.door.Recorder; rec != nil {
+		o.Ticket = rec.Outcome(f.r, o)
+	}
+	f.deliver(o, nil)
+}
+
+// run calls the handler and delivers what it answers, unless the call was given
+// up before.
+func (f *flight) run(handler tool.Handler) (givenUp bool) {
+	limit := f.r.Tool.Deadline
+	if limit <= 0 {
+		limit = tool.DefaultDeadline
+	}
+	f.start = time.Now()
+	f.deadline = f.start.Add(limit)
+	f.enter()
+	timer := time.AfterFunc(limit, f.expire)
+	var out value.Value
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			p := recover()
+			what := "the tool ended its goroutine"
+			if p != nil {
+				what = fmt.Sprintf("the tool panicked: %v", p)
+			}
+			err = &tool.Failure{Code: tool.CodePanic, Message: what, Stack: string(debug.Stack())}
+		}
+		timer.Stop()
+		o := Outcome{Start: f.start, End: time.Now(), Output: out}
+		if err != nil {
+			o.Output = value.Value{}
+			o.Failure = tool.AsFailure(err)
+			if o.Failure.Lost && f.Err() == context.DeadlineExceeded {
+				o.Failure.Code = tool.CodeTimeout
+			}
+		} else if out.IsZero() {
+			o.Output = value.NullValue()
+		}
+		f.end(context.Canceled)
+		f.leave()
+		if f.settled.CompareAndSwap(false, true) {
+			f.finish(o)
+			return
+		}
+		givenUp = true
+		f.scope.door.abandoned.Add(-1)
+		if rec := f.scope.door.Recorder; rec != nil {
+			rec.Late(f.r, o)
+		}
+	}()
+	out, err = handler(f, &f.call)
+	returned = true
+	return false
+}

@@ -1,0 +1,533 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/callsheet/callsheet/value"
+)
+
+// A verdict is what is known of a value that may have holes. Without holes it
+// is never maybe. The order matters: a conjunction is the least of its parts.
+type verdict uint8
+
+const (
+	fails verdict = iota
+	maybe
+	fits
+)
+
+// An operand is what is judged: a literal, or a hole that will hold some value
+// which fits from (nil: any value).
+type operand struct {
+	v    value.Value
+	hole bool
+	from *node
+}
+
+const (
+	// The work of one judgement, in subschemas applied, may grow with the size
+	// of the value and no faster: anyOf over recursive references would
+	// otherwise double it at each level (spec/hostile.md 22).
+	workFloor   = 1 << 20
+	workPerByte = 4
+	// maxFrames bounds the stack, which grows with the nesting of the value
+	// times the references on the way.
+	maxFrames = 100_000
+	// bytesPerWork is how much text, times the states of the pattern, matching
+	// costs as much as applying one subschema.
+	bytesPerWork = 64
+)
+
+// An evaluation is one judgement of one value.
+type evaluation struct {
+	schema *Schema
+	holes  map[string]*Schema
+	path   []step
+	scope  []*resource
+	naming bool // the value is the name of a property
+	work   int
+	frames int
+	over   string // why the judgement was given up
+}
+
+// A step is one token on the way to the value that is judged.
+type step struct {
+	key   string
+	index int // -1: key
+}
+
+func (s *Schema) evaluation(v value.Value) *evaluation {
+	work := workFloor
+	if v.Size() < (math.MaxInt-workFloor)/workPerByte {
+		work += v.Size() * workPerByte
+	}
+	return &evaluation{schema: s, work: work}
+}
+
+// spend takes from the bounded work.
+func (e *evaluation) spend(n int) {
+	if e.work -= n; e.work < 0 && e.over == "" {
+		e.over = "judging this value by its schema takes too much work; simplify the schema's anyOf, oneOf or pattern"
+	}
+}
+
+// operand is v as it stands at the current path.
+func (e *evaluation) operand(v value.Value) operand {
+	if e.holes != nil && v.Kind() == value.String {
+		if s, ok := e.holes[e.pointer()]; ok {
+			if s == nil {
+				return operand{v: v, hole: true}
+			}
+			return operand{v: v, hole: true, from: s.root}
+		}
+	}
+	return operand{v: v}
+}
+
+func (e *evaluation) pointer() string {
+	var b []byte
+	for _, s := range e.path {
+		b = append(b, '/')
+		if s.index >= 0 {
+			b = strconv.AppendInt(b, int64(s.index), 10)
+		} else {
+			b = append(b, value.EscapePointer(s.key)...)
+		}
+	}
+	return string(b)
+}
+
+func (e *evaluation) enter(key string, index int) { e.path = append(e.path, step{key, index}) }
+func (e *evaluation) leave()                      { e.path = e.path[:len(e.path)-1] }
+
+// fault notes that the current value fails a keyword of n.
+func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args ...any) verdict {
+	if out != nil && len(*out) < MaxFaults {
+		*out = append(*out, Fault{e.pointer(), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
+	}
+	return fails
+}
+
+// judge applies n to op. Faults go to out (nil: nobody reads them), what was
+// evaluated to m (nil: nobody asks).
+func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict {
+	switch {
+	case e.over != "":
+		return maybe
+	case n.empty:
+		return fits
+	case n.never:
+		return e.fault(out, n, "", "is not allowed here")
+	}
+	e.spend(1)
+	if e.frames++; e.frames > maxFrames {
+		e.over = "the value and its schema nest too deep to be judged"
+	}
+	pushed := e.schema.dynamic && n.resource != nil
+	if pushed {
+		e.scope = append(e.scope, n.resource)
+	}
+	r, wrong := fits, false
+	switch {
+	case op.hole:
+		r = e.hole(n, op.from, out)
+		wrong = r == fails
+	default:
+		r, wrong = e.literal(n, op.v, out, m)
+	}
+	if !wrong {
+		r = min(r, e.inPlace(n, op, out, m))
+		if m != nil && !op.hole {
+			r = min(r, e.unevaluated(n, op.v, out, m))
+		}
+	}
+	if pushed {
+		e.scope = e.scope[:len(e.scope)-1]
+	}
+	e.frames--
+	return r
+}
+
+// literal applies the keywords that look at the value itself and at its parts.
+// A value of the wrong type, or outside the enum, has no further faults that are
+// worth reading.
+func (e *evaluation) literal(n *node, v value.Value, out *[]Fault, m *marks) (r verdict, wrong bool) {
+	if n.types != 0 && n.types&typeOf(v) == 0 {
+		return e.fault(out, n, "/type", "%s", mistyped(v, n.types)), true
+	}
+	r = fits
+	if n.enum != nil {
+		r = fails
+		for _, want := range n.enum {
+			if r = max(r, e.equal(v, want)); r == fits {
+				break
+			}
+		}
+		if r == fails && n.isConst {
+			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), clip(n.enum[0].String())), true
+		} else if r == fails {
+			return e.fault(out, n, "/enum", "is %s, the schema allows %s", describe(v), alternatives(n.enum)), true
+		}
+	}
+	switch v.Kind() {
+	case value.Number:
+		r = min(r, e.number(n, v, out))
+	case value.String:
+		r = min(r, e.text(n, v, out))
+	case value.List:
+		r = min(r, e.list(n, v, out, m))
+	case value.Object:
+		r = min(r, e.object(n, v, out, m))
+	}
+	return r, false
+}
+
+func (e *evaluation) number(n *node, v value.Value, out *[]Fault) verdict {
+	if n.minimum == nil && n.maximum == nil && n.above == nil && n.below == nil && n.multipleOf == nil {
+		return fits
+	}
+	literal, _ := v.Number()
+	d := parse(literal)
+	if !d.bounded() {
+		return e.fault(out, n, "", "is the number %s, which goes beyond %d digits and is not compared", clip(literal), maxMagnitude)
+	}
+	r := fits
+	if n.minimum != nil && d.cmp(*n.minimum) < 0 {
+		r = e.fault(out, n, "/minimum", "is %s, the least is %s", clip(literal), clip(n.minimum.literal))
+	}
+	if n.maximum != nil && d.cmp(*n.maximum) > 0 {
+		r = e.fault(out, n, "/maximum", "is %s, the most is %s", clip(literal), clip(n.maximum.literal))
+	}
+	if n.above != nil && d.cmp(*n.above) <= 0 {
+		r = e.fault(out, n, "/exclusiveMinimum", "is %s, it must be above %s", clip(literal), clip(n.above.literal))
+	}
+	if n.below != nil && d.cmp(*n.below) >= 0 {
+		r = e.fault(out, n, "/exclusiveMaximum", "is %s, it must be below %s", clip(literal), clip(n.below.literal))
+	}
+	if n.multipleOf != nil && !d.multipleOf(*n.multipleOf) {
+		r = e.fault(out, n, "/multipleOf", "is %s, it must be a multiple of %s", clip(literal), clip(n.multipleOf.literal))
+	}
+	return r
+}
+
+func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
+	if n.minLength == nil && n.maxLength == nil && n.pattern == nil && n.inFormat == nil {
+		return fits
+	}
+	s, _ := v.Text()
+	r := fits
+	if n.minLength != nil || n.maxLength != nil {
+		length := utf8.RuneCountInString(s)
+		if n.minLength != nil && length < *n.minLength {
+			r = e.fault(out, n, "/minLength", "has %d characters, the least is %d", length, *n.minLength)
+		}
+		if n.maxLength != nil && length > *n.maxLength {
+			r = e.fault(out, n, "/maxLength", "has %d characters, the most is %d", length, *n.maxLength)
+		}
+	}
+	if n.pattern != nil && !e.matches(n.pattern, s) {
+		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", quote(s), quote(n.pattern.String()))
+	}
+	if n.inFormat != nil && !n.inFormat(s) {
+		r = e.fault(out, n, "/format", "is %s, which is no %s", quote(s), clip(n.format))
+	}
+	return r
+}
+
+// matches pays for the match before it is made.
+func (e *evaluation) matches(p *pattern, s string) bool {
+	e.spend(len(s) / bytesPerWork * p.states)
+	return e.over == "" && p.MatchString(s)
+}
+
+func (e *evaluation) list(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	r := fits
+	if n.minItems != nil && v.Len() < *n.minItems {
+		r = e.fault(out, n, "/minItems", "has %d items, the least is %d", v.Len(), *n.minItems)
+	}
+	if n.maxItems != nil && v.Len() > *n.maxItems {
+		r = e.fault(out, n, "/maxItems", "has %d items, the most is %d", v.Len(), *n.maxItems)
+	}
+	if n.unique && v.Len() > 1 {
+		r = min(r, e.distinct(n, v, out))
+	}
+	if len(n.prefix) > 0 || n.rest != nil {
+		for i, item := range v.Elements() {
+			sub := n.rest
+			if i < len(n.prefix) {
+				sub = n.prefix[i]
+			}
+			if sub == nil {
+				break
+			}
+			m.item(i, fits)
+			r = min(r, e.child(sub, "", i, item, out))
+			if r == fails && out == nil {
+				return r
+			}
+		}
+	}
+	if n.contains != nil {
+		r = min(r, e.contains(n, v, out, m))
+	}
+	return r
+}
+
+// child judges a part of the current value.
+func (e *evaluation) child(n *node, key string, index int, v value.Value, out *[]Fault) verdict {
+	if n.empty {
+		return fits
+	}
+	e.enter(key, index)
+	r := e.judge(n, e.operand(v), out, e.newMarks(n))
+	e.leave()
+	return r
+}
+
+func (e *evaluation) contains(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	sure, possible := 0, 0
+	for i, item := range v.Elements() {
+		r := e.child(n.contains, "", i, item, nil)
+		if r == fails {
+			continue
+		}
+		possible++
+		if r == fits {
+			sure++
+		}
+		if n.containsMarks {
+			m.item(i, r)
+		}
+	}
+	least, keyword := 1, "/contains"
+	if n.minContains != nil {
+		least, keyword = *n.minContains, "/minContains"
+	}
+	switch {
+	case possible < least:
+		return e.fault(out, n, keyword, "has %d items that fit contains, the least is %d", possible, least)
+	case n.maxContains != nil && sure > *n.maxContains:
+		return e.fault(out, n, "/maxContains", "has %d items that fit contains, the most is %d", sure, *n.maxContains)
+	case sure < least || n.maxContains != nil && possible > *n.maxContains:
+		return maybe
+	}
+	return fits
+}
+
+func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	r := fits
+	if n.minProperties != nil && v.Len() < *n.minProperties {
+		r = e.fault(out, n, "/minProperties", "has %d properties, the least is %d", v.Len(), *n.minProperties)
+	}
+	if n.maxProperties != nil && v.Len() > *n.maxProperties {
+		r = e.fault(out, n, "/maxProperties", "has %d properties, the most is %d", v.Len(), *n.maxProperties)
+	}
+	for _, name := range n.required {
+		if _, ok := v.Get(name); !ok {
+			r = e.missing(n, "/required", name, "", out)
+		}
+	}
+	for _, d := range n.dependentRequired {
+		if _, ok := v.Get(d.name); !ok {
+			continue
+		}
+		for _, name := range d.need {
+			if _, ok := v.Get(name); !ok {
+				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+quote(d.name)+" asks for", out)
+			}
+		}
+	}
+	if r == fails && out == nil {
+		return r
+	}
+	if n.names != nil {
+		for name := range v.Members() {
+			r = min(r, e.name(n, name, out))
+		}
+	}
+	if n.properties == nil && n.patterns == nil && n.additional == nil {
+		return r
+	}
+	for name, member := range v.Members() {
+		sub, known := n.properties[name]
+		if known {
+			r = min(r, e.child(sub, name, -1, member, out))
+		}
+		for _, p := range n.patterns {
+			if e.matches(p.pattern, name) {
+				known = true
+				r = min(r, e.child(p.node, name, -1, member, out))
+			}
+		}
+		if !known && n.additional != nil {
+			known = true
+			if n.additional.never {
+				e.enter(name, -1)
+				r = e.fault(out, n, "/additionalProperties", "is not declared by the schema")
+				e.leave()
+			} else {
+				r = min(r, e.child(n.additional, name, -1, member, out))
+			}
+		}
+		if known {
+			m.property(name, fits)
+		}
+		if r == fails && out == nil {
+			return r
+		}
+	}
+	return r
+}
+
+func (e *evaluation) missing(n *node, keyword, name, why string, out *[]Fault) verdict {
+	if out != nil && len(*out) < MaxFaults {
+		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + quote(name) + why})
+	}
+	return fails
+}
+
+// name judges the name of a property.
+func (e *evaluation) name(n *node, name string, out *[]Fault) verdict {
+	e.enter(name, -1)
+	e.naming = true
+	r := e.judge(n.names, operand{v: value.MustText(name)}, out, nil)
+	e.naming = false
+	e.leave()
+	return r
+}
+
+// dynamic is what n's $dynamicRef or $recursiveRef means here: the outermost
+// resource on the way that has the anchor.
+func (e *evaluation) dynamic(n *node) *node {
+	if n.recursiveRef != nil {
+		to := n.recursiveRef
+		if to.resource != nil && to.resource.recursive && to.resource.root == to {
+			for _, r := range e.scope {
+				if r.recursive {
+					return r.root
+				}
+			}
+		}
+		return to
+	}
+	to := n.dynamicRef
+	if n.dynamicAnchor != "" && to.resource != nil && to.resource.anchors[n.dynamicAnchor] == to {
+		for _, r := range e.scope {
+			if found := r.anchors[n.dynamicAnchor]; found != nil {
+				return found
+			}
+		}
+	}
+	return to
+}
+
+// distinct judges uniqueItems.
+func (e *evaluation) distinct(n *node, v value.Value, out *[]Fault) verdict {
+	r := fits
+	seen := make(map[string]int, v.Len())
+	for i, item := range v.Elements() {
+		if e.holds(i) {
+			r = maybe
+			continue
+		}
+		key := string(normal(nil, item))
+		if first, ok := seen[key]; ok {
+			return e.fault(out, n, "/uniqueItems", "has equal items at %d and %d", first, i)
+		}
+		seen[key] = i
+	}
+	return r
+}
+
+// holds reports whether item i of the current value is or has a hole.
+func (e *evaluation) holds(i int) bool {
+	if e.holes == nil {
+		return false
+	}
+	e.enter("", i)
+	defer e.leave()
+	return e.open()
+}
+
+// open reports whether the current value is or has a hole.
+func (e *evaluation) open() bool {
+	at := e.pointer()
+	for p := range e.holes {
+		if len(p) >= len(at) && p[:len(at)] == at && (len(p) == len(at) || p[len(at)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// equal compares as JSON Schema does: numbers by their value.
+func (e *evaluation) equal(v, want value.Value) verdict {
+	if v.Kind() != want.Kind() {
+		return fails
+	}
+	switch v.Kind() {
+	case value.List, value.Object:
+		if v.Len() != want.Len() {
+			return fails
+		}
+		if e.holes != nil && e.open() {
+			return maybe
+		}
+		e.spend((v.Size() + want.Size()) / bytesPerWork)
+		return truth(slices.Equal(normal(nil, v), normal(nil, want)))
+	case value.Number:
+		a, _ := v.Number()
+		b, _ := want.Number()
+		return truth(a == b || parse(a).equal(parse(b)))
+	case value.String:
+		// Both texts were written with minimal escapes, so that equal strings
+		// have equal text.
+		return truth(v.String() == want.String())
+	}
+	return truth(v.String() == want.String())
+}
+
+func truth(b bool) verdict {
+	if b {
+		return fits
+	}
+	return fails
+}
+
+// normal appends a text that two values share exactly if JSON Schema calls them
+// equal.
+func normal(dst []byte, v value.Value) []byte {
+	switch v.Kind() {
+	case value.Number:
+		literal, _ := v.Number()
+		d := parse(literal)
+		if d.neg {
+			dst = append(dst, '-')
+		}
+		dst = append(append(dst, d.digits...), 'e')
+		return strconv.AppendInt(dst, d.exp, 10)
+	case value.List:
+		dst = append(dst, '[')
+		for _, item := range v.Elements() {
+			dst = append(normal(dst, item), ',')
+		}
+		return append(dst, ']')
+	case value.Object:
+		keys := make([]string, 0, v.Len())
+		for k := range v.Members() {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		dst = append(dst, '{')
+		for _, k := range keys {
+			m, _ := v.Get(k)
+			dst = append(normal(append(value.AppendQuote(dst, k), ':'), m), ',')
+		}
+		return append(dst, '}')
+	}
+	return v.AppendTo(dst)
+}

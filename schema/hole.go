@@ -1,0 +1,137 @@
+package schema
+
+import "github.com/callsheet/callsheet/value"
+
+// hole judges what every value that fits from has in common: its types, the
+// list of values when from has one, and the parts that it must have.
+func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
+	if from == nil || from.possible == 0 {
+		return maybe
+	}
+	have := from.possible
+	if n.types != 0 && n.types&have == 0 {
+		return e.fault(out, n, "/type", "is a reference to %s, the schema says %s", have.article(), n.types)
+	}
+	if vals := from.values(); vals != nil {
+		return e.listed(n, vals, out)
+	}
+	r := maybe
+	if n.types != 0 && have&^n.types == 0 && n.only() {
+		r = fits
+	}
+	switch have {
+	case typeObject:
+		r = min(r, e.holeObject(n, from, out))
+	case typeList:
+		least := 0
+		from.conjuncts(func(c *node) {
+			if c.minItems != nil {
+				least = max(least, *c.minItems)
+			}
+		})
+		for i := range min(least, 1+len(n.prefix)) {
+			sub := n.rest
+			if i < len(n.prefix) {
+				sub = n.prefix[i]
+			}
+			if sub != nil {
+				r = min(r, e.holePart(sub, "", i, from.item(i), out))
+			}
+		}
+	}
+	return r
+}
+
+// listed judges a hole that can hold only one of vals.
+func (e *evaluation) listed(n *node, vals []value.Value, out *[]Fault) verdict {
+	sure, possible := 0, 0
+	for _, v := range vals {
+		r, _ := e.literal(n, v, nil, nil)
+		if r == fits {
+			sure++
+		}
+		if r != fails {
+			possible++
+		}
+	}
+	switch {
+	case possible == 0:
+		return e.fault(out, n, "", "is a reference to one of %s, none of which fits", alternatives(vals))
+	case sure == len(vals):
+		return fits
+	}
+	return maybe
+}
+
+// holeObject judges the properties that whatever fills the hole must have.
+func (e *evaluation) holeObject(n *node, from *node, out *[]Fault) verdict {
+	r := fits
+	for _, name := range n.required {
+		if _, possible := from.property(name); !possible {
+			r = e.missing(n, "/required", name, " in what the reference stands for", out)
+		}
+	}
+	from.conjuncts(func(c *node) {
+		for _, name := range c.required {
+			sub, known := n.properties[name]
+			if !known && n.patterns == nil {
+				sub = n.additional
+			}
+			if sub == nil {
+				continue
+			}
+			part, _ := from.property(name)
+			r = min(r, e.holePart(sub, name, -1, part, out))
+		}
+	})
+	if r == fails {
+		return fails
+	}
+	return fits
+}
+
+func (e *evaluation) holePart(n *node, key string, index int, from *node, out *[]Fault) verdict {
+	e.enter(key, index)
+	r := e.judge(n, operand{hole: true, from: from}, out, nil)
+	e.leave()
+	return r
+}
+
+// only reports whether the types are all that n itself asks for.
+func (n *node) only() bool {
+	return n.enum == nil && n.inFormat == nil && n.minimum == nil && n.maximum == nil && n.above == nil && n.below == nil &&
+		n.multipleOf == nil && n.minLength == nil && n.maxLength == nil && n.pattern == nil && n.minItems == nil &&
+		n.maxItems == nil && !n.unique && n.prefix == nil && n.rest == nil && n.contains == nil && n.minProperties == nil &&
+		n.maxProperties == nil && n.required == nil && n.properties == nil && n.patterns == nil && n.additional == nil &&
+		n.names == nil && n.dependentRequired == nil && n.dependentSchemas == nil &&
+		n.unevaluatedItems == nil && n.unevaluatedProperties == nil
+}
+
+// maxConjuncts bounds how many subschemas are looked at to learn something of
+// one value; what lies beyond counts as unknown.
+const maxConjuncts = 256
+
+// conjuncts calls f for n and for every subschema that its values must fit too.
+func (n *node) conjuncts(f func(*node)) {
+	seen := map[*node]bool{n: true}
+	for queue := []*node{n}; len(queue) > 0; queue = queue[1:] {
+		f(queue[0])
+		for _, m := range queue[0].also() {
+			if !seen[m] && len(seen) < maxConjuncts {
+				seen[m] = true
+				queue = append(queue, m)
+			}
+		}
+	}
+}
+
+// values are the only values that fit n, nil when there is no such list.
+func (n *node) values() []value.Value {
+	var vals []value.Value
+	n.conjuncts(func(c *node) {
+		if vals == nil {
+			vals = c.enum
+		}
+	})
+	return vals
+}
