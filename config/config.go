@@ -16,8 +16,7 @@
 //
 //	sources:
 //	  files:
-//	    mcp: {command: [mcp-server-filesystem, ./work]}
-//	    trust: true
+//	    mcp: {command: [mcp-server-filesystem, ./work], trust: true}
 //	    prefix: fs_
 //	  local:
 //	    commands:
@@ -74,7 +73,6 @@ type Source struct {
 	Commands  Map[Command] `yaml:"commands" doc:"Programs of this machine, by the name of the tool."`
 	Catalogue string       `yaml:"catalogue" doc:"A file of declarations in the shape of MCP's tools/list, for check and --stub; its tools cannot be called."`
 
-	Trust  bool     `yaml:"trust" doc:"Believe what an MCP server or a catalogue says about the effects of its tools. Without it each is assumed to be the worst."`
 	Prefix string   `yaml:"prefix" doc:"Text before the name of every tool of this source."`
 	Only   []string `yaml:"only" doc:"The tools that are taken, by the source's own names; without it all are."`
 }
@@ -95,6 +93,7 @@ type MCP struct {
 	Headers Map[Header] `yaml:"headers" doc:"Headers of every request, each from a secret."`
 	Proxy   string      `yaml:"proxy" doc:"URL of an HTTP proxy; without it none is used, whatever the environment says."`
 
+	Trust        bool     `yaml:"trust" doc:"Believe what the server says about the effects of its tools. Without it each is assumed to be the worst."`
 	JSON         bool     `yaml:"json" doc:"Read a result that is one text block as JSON, strictly."`
 	Pool         int      `yaml:"pool" doc:"Sessions (over stdio: processes) for calls that run side by side; 1 unless told."`
 	StartTimeout Duration `yaml:"start_timeout" doc:"From the start of the server to its list of tools; 30s unless told."`

@@ -37,7 +37,7 @@ sources:
       start_timeout: 1m
       max_output: 1MiB
       json: true
-    trust: true
+      trust: true
     prefix: fs_
     only: [read_file]
   remote:
@@ -117,7 +117,7 @@ func TestFaults(t *testing.T) {
 		{"wrong type", "sources: [demo]", "1:1: sources must be a mapping, not a list"},
 		{"a number for text", "journal: {file: 7}", "1:17: file must be text, not 7; put it in quotes"},
 		{"a fraction", "limits: {budget: 1.5}", "1:18: budget must be a whole number of at least 0, not 1.5"},
-		{"text for a boolean", "sources: {a: {builtin: demo, trust: yes}}", `1:37: trust must be true or false, not "yes"`},
+		{"text for a boolean", "sources: {a: {mcp: {command: [x], trust: yes}}}", `1:42: trust must be true or false, not "yes"`},
 		{"empty", "limits:\n", "1:1: limits is empty; give it a value or remove the key"},
 		{"a bare duration", "limits: {deadline: 10}", `1:20: deadline: write a duration with its unit, as in "500ms", "10s", "5m", "24h" or "7d"`},
 		{"a negative duration", "limits: {deadline: -1s}", `1:20: deadline: a duration cannot be negative`},
@@ -130,7 +130,6 @@ func TestFaults(t *testing.T) {
 		{"effects", "overrides: {a: {effects: {read_only: true, destructive: true}}}", `1:17: a tool that is read_only cannot be destructive`},
 		{"no kind", "sources: {a: {prefix: x}}", "1:11: source a: say where its tools come from with builtin, mcp, commands or catalogue"},
 		{"two kinds", "sources: {a: {builtin: demo, catalogue: x}}", "1:11: source a has builtin and catalogue; make them sources of their own"},
-		{"trust", "sources: {a: {builtin: demo, trust: true}}", "1:37: trust is for mcp and catalogue; the effects of other tools are declared here or built in"},
 		{"no server", "sources: {a: {mcp: {}}}", "1:15: give the server a command, as in [npx, -y, some-server], or a url"},
 		{"both servers", "sources: {a: {mcp: {command: [x], url: 'http://a'}}}", "1:15: a server has either a command or a url"},
 		{"credentials", "sources: {a: {mcp: {url: 'http://u:p@a/'}}}", "1:26: url must be http or https, with a host and without credentials"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -214,8 +215,8 @@ func (fs fields) advice(key string) string {
 
 // didYouMean names what is nearest to a name, else all of a short list.
 func didYouMean(name string, known []string) string {
-	if best := nearest(name, known); best != "" {
-		return fmt.Sprintf("did you mean %s?", best)
+	if near := tool.Nearest(name, known, 1); len(near) > 0 {
+		return fmt.Sprintf("did you mean %s?", near[0])
 	}
 	if len(known) == 0 {
 		return "there are none"
@@ -227,42 +228,6 @@ func didYouMean(name string, known []string) string {
 		known = known[:most]
 	}
 	return "there are " + strings.Join(known, ", ") + more
-}
-
-// nearest is the name at the least edit distance, at most a third of its
-// length, "" if none is so near.
-func nearest(name string, known []string) string {
-	best, least := "", max(len(name)/3, 1)+1
-	for _, k := range known {
-		if d := distance(name, k, least); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is the edit distance of two names, or bound if it is no less.
-func distance(a, b string, bound int) int {
-	if len(a)-len(b) >= bound || len(b)-len(a) >= bound {
-		return bound
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], bound)
 }
 
 func oneOf(list []string) string {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/command"
@@ -83,9 +84,6 @@ func (c *Config) validateSource(name string, s *Source, dir string) {
 		c.doc.fault(p, "source %s: say where its tools come from with builtin, mcp, commands or catalogue", name)
 	case len(kinds) > 1:
 		c.doc.fault(p, "source %s has %s; make them sources of their own", name, strings.Join(kinds, " and "))
-	}
-	if s.Trust && s.MCP == nil && s.Catalogue == "" {
-		c.doc.fault(p+"/trust", "trust is for mcp and catalogue; the effects of other tools are declared here or built in")
 	}
 	absolute(&s.Catalogue, dir)
 	if s.MCP != nil {
@@ -215,38 +213,16 @@ func (c *Config) validateModel(dir string) {
 
 // apply puts an override over a declaration.
 func (o *Override) apply(d *tool.Declaration) {
-	o.Effects.apply(&d.Effects)
-	args := make([]tool.Arg, 0, len(o.Args)+len(d.Args))
+	over := tool.Override{
+		ReadOnly: o.Effects.ReadOnly, Destructive: o.Effects.Destructive, Idempotent: o.Effects.Idempotent,
+		OpenWorld: o.Effects.OpenWorld, Keyed: o.Effects.Keyed,
+		Allowed: o.AllowArgs, Attempts: o.Attempts, Delay: time.Duration(o.Delay), Deadline: time.Duration(o.Deadline), MaxOutput: int(o.MaxOutput),
+	}
+	if over.Destructive != nil && *over.Destructive {
+		over.ReadOnly = new(bool) // what destroys is not read-only, whatever the tool says
+	}
 	for _, a := range o.Args {
-		args = append(args, tool.Arg{Pattern: a.Name, Role: tool.Role(a.Value)})
+		over.Args = append(over.Args, tool.Arg{Pattern: a.Name, Role: tool.Role(a.Value)})
 	}
-	d.Args = append(args, d.Args...) // the first match wins
-	d.Allowed = append(slices.Clone(d.Allowed), o.AllowArgs...)
-	set(&d.Deadline, o.Deadline)
-	set(&d.Attempts, o.Attempts)
-	set(&d.Delay, o.Delay)
-	set(&d.MaxOutput, o.MaxOutput)
-}
-
-func set[T, F ~int | ~int64](to *T, from F) {
-	if from != 0 {
-		*to = T(from)
-	}
-}
-
-func (e *Effects) apply(to *tool.Effects) {
-	for _, f := range []struct {
-		from *bool
-		to   *bool
-	}{{e.ReadOnly, &to.ReadOnly}, {e.Destructive, &to.Destructive}, {e.Idempotent, &to.Idempotent}, {e.OpenWorld, &to.OpenWorld}, {e.Keyed, &to.Keyed}} {
-		if f.from != nil {
-			*f.to = *f.from
-		}
-	}
-	switch {
-	case e.Destructive != nil && *e.Destructive:
-		to.ReadOnly = false
-	case to.ReadOnly:
-		to.Destructive = false
-	}
+	over.Apply(d)
 }
