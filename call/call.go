@@ -106,6 +106,9 @@ type Door struct {
 // each holds a goroutine.
 func (d *Door) Abandoned() int { return int(d.abandoned.Load()) }
 
+// Context is the context that the calls of the scope run under.
+func (s *Scope) Context() context.Context { return s.ctx }
+
 // Judge asks the gate and records its answer.
 func (s *Scope) Judge(r Request) (Decision, error) {
 	d := s.door

@@ -1003,6 +1003,9 @@ func (m *Machine) Settled() []int {
 	return n
 }
 
+// Waits reports whether a step waits for a person.
+func (m *Machine) Waits(i int) bool { return m.steps[i].phase == waiting }
+
 // Status is the status of a step, "" while it has none.
 func (m *Machine) Status(i int) Status {
 	if m.steps[i].phase != settled {

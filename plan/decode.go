@@ -201,6 +201,7 @@ func (d *decoder) steps(list value.Value, base string) {
 		d.fault(CodeTooManySteps, "", base, "the plan has %d steps; at most %d are allowed", n, d.limits.Steps)
 		return
 	}
+	d.plan.base = base
 	d.plan.Steps = make([]Step, list.Len())
 	d.plan.ids.grow(list.Len())
 	for i, m := range list.Elements() {

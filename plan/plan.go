@@ -14,6 +14,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/callsheet/callsheet/value"
 )
@@ -27,6 +28,7 @@ type Plan struct {
 
 	ids    ids
 	source []byte
+	base   string // pointer of the list of steps: "" or "/steps"
 }
 
 // A Step is one tool call of a plan, with what can be known of it before any
@@ -124,6 +126,12 @@ func (l Limits) orDefault() Limits {
 
 // Index is the index of the step with exactly this id, -1 if there is none.
 func (p *Plan) Index(id string) int { return p.ids.index(id) }
+
+// Pointer is the RFC 6901 pointer of a step into the document.
+func (p *Plan) Pointer(step int) string { return p.base + "/" + strconv.Itoa(step) }
+
+// Source is the text that was decoded; it must not be changed.
+func (p *Plan) Source() []byte { return p.source }
 
 // Digest is the digest of what the plan means: name, budget and the steps' four
 // fields, with numbers as written (spec/plan.md §5). The array and the object

@@ -14,6 +14,7 @@ import (
 type Position struct {
 	Line   int // from 1
 	Column int // from 1, in bytes
+	Offset int // bytes before it
 }
 
 // Positions finds where the values at the pointers start. A pointer to nothing
@@ -101,7 +102,7 @@ func (l *locator) value(n *place) {
 		l.head = bytes.LastIndexByte(l.text[:start], '\n') + 1
 	}
 	l.seen = start
-	n.found = Position{Line: l.line, Column: start - l.head + 1}
+	n.found = Position{Line: l.line, Column: start - l.head + 1, Offset: start}
 
 	kind := l.dec.PeekKind()
 	if len(n.kids) == 0 || kind != '{' && kind != '[' {

@@ -14,7 +14,7 @@ import (
 func TestPositions(t *testing.T) {
 	p := decode(t, "{\n \"steps\" :\n  [ {\"id\":\"a\",\t\"tool\":\"t\",\n\"args\": {\"k/~\" : [ 1,\r\n\"x\" ]}}]}")
 	pointers := []string{"/steps/0/args/k~1~0/1", "", "/steps", "/steps/0", "/steps/0/tool", "/steps/0/args/k~1~0", "/steps/0/nope/x", "/steps/7", "/steps/0/tool/x"}
-	want := []Position{{5, 1}, {1, 1}, {3, 3}, {3, 5}, {3, 23}, {4, 18}, {3, 5}, {3, 3}, {3, 23}}
+	want := []Position{{5, 1, 63}, {1, 1, 0}, {3, 3, 15}, {3, 5, 17}, {3, 23, 35}, {4, 18, 57}, {3, 5, 17}, {3, 3, 15}, {3, 23, 35}}
 	if diff := cmp.Diff(want, p.Positions(pointers...)); diff != "" {
 		t.Errorf("positions (-want +got):\n%s", diff)
 	}
@@ -44,6 +44,9 @@ func TestEveryPositionIsWhereTheValueStarts(t *testing.T) {
 		lines := strings.SplitAfter(text, "\n")
 		for i, at := range locate([]byte(text), pointers) {
 			rest := lines[at.Line-1][at.Column-1:] + strings.Join(lines[at.Line:], "")
+			if rest != text[at.Offset:] {
+				t.Fatalf("at %s: %+v is two places", pointers[i], at)
+			}
 			want, _ := doc.AtPointer(pointers[i])
 			got := rest
 			for n := 1; n <= len(rest); n++ {

@@ -50,6 +50,19 @@ type Options struct {
 	Gate     call.Gate     // nil: every call is allowed
 	Limits   *call.Limits  // per tool; nil: none
 
+	// ID is the run's id, told to tools and events; "" without a journal.
+	ID string
+	// Key makes idempotency keys that stay the same over resumes; nil: keys that
+	// are good for this run alone.
+	Key func(step string, args value.Value) string
+	// Recorder keeps the record of every decision and call; nil: nobody does.
+	// What it records is what Past takes.
+	Recorder Recorder
+	// Past is what was recorded of this run before, in the order of the record:
+	// the run goes on from there, and no call with a recorded outcome is made
+	// again.
+	Past []Past
+
 	// Observer is told what happens, in order, from one goroutine at a time. It
 	// must not block: the run waits for it. nil: nobody is told.
 	Observer func(Event)
@@ -83,6 +96,33 @@ type Event struct {
 	Report   *machine.Report
 }
 
+// A Recorder keeps what happens in a run.
+type Recorder interface {
+	call.Recorder
+	// Lost records that a call which was begun before a crash has no outcome:
+	// it will be made again, or a person must say what became of it.
+	Lost(ctx context.Context, step string, attempt int) error
+}
+
+// A Past is one thing that was recorded. Its event names the step by ID, because
+// a record outlives the positions of a plan.
+type Past struct {
+	Step  string
+	Begun bool // the call was about to be made; only Event.Attempt counts
+	Event machine.Event
+}
+
+// A MisfitError is a record that is not one of this plan.
+type MisfitError struct {
+	At   int // index in Past
+	Step string
+	Why  string
+}
+
+func (e *MisfitError) Error() string {
+	return fmt.Sprintf("record %d does not fit the plan: step %q %s", e.At, e.Step, e.Why)
+}
+
 type parentKey struct{}
 
 // nesting is how deep ctx already is inside runs.
@@ -107,6 +147,9 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	ctx = context.WithValue(ctx, parentKey{}, depth+1)
 	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
+	if opt.Recorder != nil {
+		door.Recorder = opt.Recorder
+	}
 	d := &driver{
 		plan:   p,
 		opt:    opt,
@@ -118,6 +161,12 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		}),
 	}
 	defer d.scope.Close()
+	if d.opt.Key == nil {
+		d.opt.Key = d.key
+	}
+	if err := d.replay(ctx); err != nil {
+		return d.m.Report(), err
+	}
 	return d.drive(ctx)
 }
 
@@ -143,6 +192,58 @@ type result struct {
 	o   call.Outcome
 	dec call.Decision
 	err error
+	// unkept is why the journal could not keep the outcome.
+	unkept error
+}
+
+// replay brings the machine to where the record ends. Calls that were begun and
+// have no outcome are lost: the machine decides what that means.
+func (d *driver) replay(ctx context.Context) error {
+	out := map[int]machine.Action{}
+	var order []int
+	for at, p := range d.opt.Past {
+		misfit := func(why string) error { return &MisfitError{at, p.Step, why} }
+		i := d.plan.Index(p.Step)
+		if i < 0 {
+			return misfit("is not in it")
+		}
+		e := p.Event
+		e.Step = i
+		a, begun := out[i]
+		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Judged && !d.m.Waits(i)
+		if takes && !begun {
+			if a, begun = d.m.Take(i); !begun {
+				return misfit("could not have begun then")
+			}
+			out[i] = a
+			order = append(order, i)
+		}
+		if takes && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
+			return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
+		}
+		if p.Begun {
+			continue
+		}
+		delete(out, i)
+		if err := d.m.Apply(e); err != nil {
+			return misfit(err.Error())
+		}
+	}
+	for _, i := range order {
+		a, open := out[i]
+		if !open || a.Kind != machine.Call {
+			continue
+		}
+		delete(out, i)
+		if err := d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt); err != nil {
+			return err
+		}
+		if err := d.m.Apply(machine.Event{Kind: machine.Lost, Step: i, Attempt: a.Attempt}); err != nil {
+			return err
+		}
+	}
+	d.m.Settled()
+	return nil
 }
 
 // drive runs the machine to its end or to a pause.
@@ -223,6 +324,7 @@ func (d *driver) work(a machine.Action) {
 			return
 		}
 		settled = true
+		d.keep(&r)
 		d.mu.Lock()
 		d.apply(a, r)
 		next, ok := d.next()
@@ -236,11 +338,20 @@ func (d *driver) work(a machine.Action) {
 
 // settle applies a result outside a worker and starts what may begin then.
 func (d *driver) settle(a machine.Action, r result) {
+	d.keep(&r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.apply(a, r)
 	if next, ok := d.next(); ok {
 		go d.work(next)
+	}
+}
+
+// keep waits until an outcome is durable: before that nobody may see it, and
+// nothing that follows from it may begin.
+func (d *driver) keep(r *result) {
+	if r.o.Ticket != nil && r.err == nil {
+		r.unkept = r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context()))
 	}
 }
 
@@ -276,15 +387,21 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
 	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
-	return d.m.Apply(machine.Event{
+	if r.unkept != nil {
+		// The call was made, so its result stands in the report; no other
+		// call is made.
+		d.m.Apply(machine.Event{Kind: machine.Cancel})
+	}
+	err := d.m.Apply(machine.Event{
 		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,
-		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End,
+		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
 	})
+	return errors.Join(r.unkept, err)
 }
 
 func (d *driver) request(a machine.Action) call.Request {
 	s := &d.plan.Steps[a.Step]
-	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.key}
+	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
 	if d.opt.Observer != nil {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()

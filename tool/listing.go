@@ -143,11 +143,10 @@ func (l *listing) get(v value.Value, at, name string, kind value.Kind) value.Val
 }
 
 func (l *listing) need(v value.Value, at, name string, kind value.Kind) value.Value {
-	m := l.get(v, at, name, kind)
-	if _, ok := v.Get(name); !ok {
+	if m, ok := v.Get(name); !ok || m.IsNull() {
 		l.fault(at, "has no %s", name)
 	}
-	return m
+	return l.get(v, at, name, kind)
 }
 
 func (l *listing) known(v value.Value, at string, names ...string) {

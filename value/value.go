@@ -250,6 +250,11 @@ func (v Value) Size() int {
 	return v.n.size
 }
 
+// Composed reports whether v is a list or object that was made of other values
+// and never was text. Looking at the parts of such a value costs nothing, and
+// they may be shared with other values.
+func (v Value) Composed() bool { return v.n != nil && v.n.text == "" }
+
 // Depth is the nesting of v: 1 for a scalar or an empty list or object.
 func (v Value) Depth() int {
 	if v.n == nil {

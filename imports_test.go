@@ -1,0 +1,100 @@
+package callsheet_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/callsheet/callsheet/"
+
+// levels are the rooms of docs/architecture.md. A package may import those of
+// lower levels only; a package below a room has the room's level unless it is
+// named here.
+var levels = map[string]int{
+	"value":         1,
+	"schema":        2,
+	"plan":          2,
+	"plan/importer": 3,
+	"tool":          3,
+	"machine":       4,
+	"check":         5,
+	"call":          6,
+	"tool/demo":     6,
+	"tool/arith":    6,
+	"tool/stub":     6,
+	"tool/command":  6,
+	"tool/mcp":      6,
+	"run":           7,
+	"config":        7,
+	"terminal":      8,
+	"cmd/callsheet": 11,
+}
+
+func TestImportsRunDownwards(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata" || d.Name() == "bench" || d.Name() == "examples") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		from := filepath.ToSlash(filepath.Dir(path))
+		if from == "." {
+			return nil
+		}
+		level, known := levelOf(from)
+		if !known {
+			t.Errorf("package %s has no level: give it one here and in docs/architecture.md", from)
+			return nil
+		}
+		seen[room(from)] = true
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, im := range file.Imports {
+			p, _ := strconv.Unquote(im.Path.Value)
+			to, ours := strings.CutPrefix(p, module)
+			if !ours || strings.Contains(to, "/internal/") && strings.HasPrefix(to, from) {
+				continue
+			}
+			if l, _ := levelOf(to); l >= level && room(to) != room(from) {
+				t.Errorf("%s (level %d) imports %s (level %d)", path, level, to, l)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range levels {
+		if !seen[name] {
+			t.Errorf("level table names %s, which has no Go files", name)
+		}
+	}
+}
+
+// room is the entry of levels that a package belongs to.
+func room(pkg string) string {
+	for pkg != "." && pkg != "" {
+		if _, ok := levels[pkg]; ok {
+			return pkg
+		}
+		pkg = filepath.ToSlash(filepath.Dir(pkg))
+	}
+	return ""
+}
+
+func levelOf(pkg string) (int, bool) {
+	l, ok := levels[room(pkg)]
+	return l, ok
+}
