@@ -85,8 +85,10 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	ex := exchangeFrom(ctx)
 	var wrote atomic.Bool
-	if ex != nil && req.Method == http.MethodPost {
-		if id, ok := requestID(req); !ok || !t.wire.register(ex, id) {
+	if id, ok := requestID(req); req.Method == http.MethodPost && !ok {
+		ex = nil // a notification: the one that cancels a call has the call's context
+	} else if ok && ex != nil {
+		if !t.wire.register(ex, id) {
 			cancel()
 			return nil, context.Canceled
 		}

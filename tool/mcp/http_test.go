@@ -19,8 +19,10 @@ import (
 	"github.com/callsheet/callsheet/tool/mcp"
 )
 
-// sdkServer is an honest server made with the SDK.
-func sdkServer(description string) *sdk.Server {
+// sdkServer is an honest server made with the SDK. Sessions that no client ends
+// are ended with the test.
+func sdkServer(t *testing.T, description string) *sdk.Server {
+	quit := make(chan struct{})
 	s := sdk.NewServer(&sdk.Implementation{Name: "honest", Version: "1"}, nil)
 	object := json.RawMessage(`{"type":"object"}`)
 	add := func(name, description string, h sdk.ToolHandler) {
@@ -51,11 +53,20 @@ func sdkServer(description string) *sdk.Server {
 		if err != nil {
 			return nil, err
 		}
-		<-ctx.Done()
-		return nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+		case <-quit:
+		}
+		return nil, context.Canceled
 	})
 	add("big", "", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text(strings.Repeat("x", 1<<20))
+	})
+	t.Cleanup(func() {
+		close(quit)
+		for session := range s.Sessions() {
+			session.Close()
+		}
 	})
 	return s
 }
@@ -77,7 +88,7 @@ func serveHTTP(t *testing.T, h http.Handler) mcp.Config {
 func TestHTTP(t *testing.T) {
 	for name, asJSON := range map[string]bool{"events": false, "json": true} {
 		t.Run(name, func(t *testing.T) {
-			src := open(t, serveHTTP(t, sdkHandler(sdkServer("old"), asJSON)))
+			src := open(t, serveHTTP(t, sdkHandler(sdkServer(t, "old"), asJSON)))
 			const args = `{"n":9007199254740993,"x":0.10,"t":"two\nlines"}`
 			if got := succeed(t, src, "echo", args).String(); got != args {
 				t.Errorf("echo = %s, want %s", got, args)
@@ -101,7 +112,7 @@ func TestHTTP(t *testing.T) {
 func TestHTTPHostile034_OutputCap(t *testing.T) {
 	for name, asJSON := range map[string]bool{"events": false, "json": true} {
 		t.Run(name, func(t *testing.T) {
-			cfg := serveHTTP(t, sdkHandler(sdkServer("old"), asJSON))
+			cfg := serveHTTP(t, sdkHandler(sdkServer(t, "old"), asJSON))
 			cfg.MaxOutput = 1000
 			src := open(t, cfg)
 			if f := failing(t, src, "big", `{}`); f.Code != tool.CodeOutputTooLarge || f.Lost {
@@ -113,7 +124,7 @@ func TestHTTPHostile034_OutputCap(t *testing.T) {
 }
 
 func TestHTTPCancellation(t *testing.T) {
-	src := open(t, serveHTTP(t, sdkHandler(sdkServer("old"), false)))
+	src := open(t, serveHTTP(t, sdkHandler(sdkServer(t, "old"), false)))
 	ctx, cancel := context.WithCancel(t.Context())
 	_, wait := hold(t, ctx, src)
 	cancel()
@@ -124,7 +135,7 @@ func TestHTTPCancellation(t *testing.T) {
 }
 
 func TestHTTPConnectionLost(t *testing.T) {
-	srv := httptest.NewServer(sdkHandler(sdkServer("old"), false))
+	srv := httptest.NewServer(sdkHandler(sdkServer(t, "old"), false))
 	src := open(t, mcp.Config{Name: "web", URL: srv.URL})
 	_, wait := hold(t, t.Context(), src)
 	srv.CloseClientConnections()
@@ -141,7 +152,7 @@ func TestHTTPConnectionLost(t *testing.T) {
 // taken, and goes to a new session.
 func TestHTTPSessionGone(t *testing.T) {
 	var now atomic.Pointer[http.Handler]
-	set := func(description string) { h := sdkHandler(sdkServer(description), false); now.Store(&h) }
+	set := func(description string) { h := sdkHandler(sdkServer(t, description), false); now.Store(&h) }
 	set("old")
 	src := open(t, serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) })))
 	set("old")
@@ -158,7 +169,7 @@ func TestHTTPSessionGone(t *testing.T) {
 }
 
 func TestHTTPHostile033_ListChanged(t *testing.T) {
-	server := sdkServer("old")
+	server := sdkServer(t, "old")
 	src := open(t, serveHTTP(t, sdkHandler(server, false)))
 	server.AddTool(&sdk.Tool{Name: "echo", Description: "new", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -172,7 +183,7 @@ func TestHTTPHostile033_ListChanged(t *testing.T) {
 
 func TestHTTPHeaders(t *testing.T) {
 	t.Setenv("WEB_TOKEN", "sesame")
-	h := sdkHandler(sdkServer("old"), false)
+	h := sdkHandler(sdkServer(t, "old"), false)
 	cfg := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -274,7 +285,7 @@ func TestHTTPRedirects(t *testing.T) {
 		t.Error("the request was sent to another origin")
 	}))
 	defer elsewhere.Close()
-	h := sdkHandler(sdkServer("old"), false)
+	h := sdkHandler(sdkServer(t, "old"), false)
 	cfg := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/moved":
