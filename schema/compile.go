@@ -119,8 +119,13 @@ func (sealed) Load(address string) (any, error) {
 	return nil, fmt.Errorf("nothing is fetched")
 }
 
+var errAllStates = fmt.Errorf("the patterns of the schema have more than %d states together", maxAllStates)
+
 // pattern is the regexp engine of the compiler.
 func (r *reader) pattern(text string) (jsonschema.Regexp, error) {
+	if r.states > maxAllStates {
+		return nil, errAllStates
+	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -133,7 +138,7 @@ func (r *reader) pattern(text string) (jsonschema.Regexp, error) {
 		return nil, fmt.Errorf("it has %d states; the limit is %d", len(prog.Inst), maxStates)
 	}
 	if r.states += len(prog.Inst); r.states > maxAllStates {
-		return nil, fmt.Errorf("the patterns of the schema have more than %d states together", maxAllStates)
+		return nil, errAllStates
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
