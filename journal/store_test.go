@@ -191,9 +191,9 @@ func TestDamagedPages(t *testing.T) {
 	}
 }
 
-// TestEveryPrefixOfTheLogOpens cuts the write-ahead log beside its database at
+// TestHostile055_EveryPrefixOfTheLogOpens cuts the write-ahead log beside its database at
 // every byte, as a crash of the machine may.
-func TestEveryPrefixOfTheLogOpens(t *testing.T) {
+func TestHostile055_EveryPrefixOfTheLogOpens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	tamper(t, path, `PRAGMA page_size = 512`, `VACUUM`) // small pages, for a log of few bytes
 	s := open(t, path, journal.Options{})
