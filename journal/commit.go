@@ -120,6 +120,9 @@ func (s *Store) commit(full bool) {
 		w.batch = append(w.batch, p)
 	}
 	err := s.write(full)
+	if err == nil {
+		s.count(w.batch, full)
+	}
 	for i, r := range w.runs {
 		p := &w.batch[i]
 		switch {
@@ -154,6 +157,18 @@ func (s *Store) commit(full bool) {
 		return
 	}
 	s.writer.checkpoint(bytes)
+}
+
+func (s *Store) count(batch []pending, full bool) {
+	for i := range batch {
+		s.stats.records.Add(int64(batch[i].count))
+	}
+	if len(batch) > 0 || full && len(s.writer.shown) > 0 {
+		s.stats.commits.Add(1)
+		if full {
+			s.stats.syncs.Add(1)
+		}
+	}
 }
 
 // write is the transaction. A panic of the driver fails the commit, not the

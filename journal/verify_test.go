@@ -68,7 +68,7 @@ func place(text string, offset int) int {
 	return records
 }
 
-func TestEveryFlippedByteOfAnExportIsFound(t *testing.T) {
+func TestHostile084_EveryFlippedByteOfAnExport(t *testing.T) {
 	s := newStore(t)
 	for _, finished := range []bool{true, false} {
 		text := export(t, s, small(t, s, finished))
@@ -95,7 +95,7 @@ func TestEveryFlippedByteOfAnExportIsFound(t *testing.T) {
 	}
 }
 
-func TestEveryPrefixOfAnExportIsJudgedRightly(t *testing.T) {
+func TestHostile055_EveryPrefixOfAnExport(t *testing.T) {
 	s := newStore(t)
 	text := export(t, s, small(t, s, true))
 	records := strings.Count(text, "\n{\"v\":")
