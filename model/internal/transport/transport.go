@@ -285,6 +285,9 @@ func Events(body io.Reader, each func(data []byte) (done bool, err error)) error
 		eof := err == io.EOF
 		line = bytes.TrimRight(line, "\r\n")
 		if field, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
 			data = append(data, bytes.TrimPrefix(field, []byte(" "))...)
 		}
 		if len(data) > 0 && (len(line) == 0 || eof) {
