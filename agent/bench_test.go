@@ -59,6 +59,23 @@ func searching(b testing.TB, rounds int) *agent.Agent[answer] {
 	})
 }
 
+// A round of a long run does what a round of a short one does: the transcript
+// is appended to, not made again.
+func TestCostOfARoundDoesNotGrow(t *testing.T) {
+	perRound := func(rounds int) float64 {
+		a := searching(t, rounds)
+		return testing.AllocsPerRun(3, func() {
+			if _, err := a.Run(context.Background(), agent.Task{User: "U"}); err != nil {
+				t.Fatal(err)
+			}
+		}) / float64(rounds)
+	}
+	short, long := perRound(10), perRound(1000)
+	if long > 1.2*short {
+		t.Errorf("a round of 1000 makes %.1f allocations, one of 10 makes %.1f", long, short)
+	}
+}
+
 // BenchmarkRound is what the loop costs per round: one reply with one call, its
 // arguments judged, the tool called through the door, the answer appended and
 // the transcript checked. ns/round must not grow with the number of rounds.
