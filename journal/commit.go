@@ -201,6 +201,8 @@ type writer struct {
 	hasBlob, addBlob, addRef            *sql.Stmt
 	addSegment, addSegments             *sql.Stmt
 
+	stmts []*sql.Stmt // all of them
+
 	runs  []*Run
 	batch []pending
 	shown []shownRun // written, not yet synced
@@ -246,6 +248,7 @@ func newWriter(s *Store) (*writer, error) {
 		if *p.into, err = conn.PrepareContext(ctx, p.text); err != nil {
 			return nil, errors.Join(err, w.close())
 		}
+		w.stmts = append(w.stmts, *p.into)
 	}
 	return w, nil
 }
@@ -256,7 +259,11 @@ func insertSegments(rows int) string {
 
 func (w *writer) close() error {
 	w.pointing <- struct{}{} // after a checkpoint that is under way
-	return w.conn.Close()
+	var errs []error
+	for _, stmt := range w.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close())...)
 }
 
 func (w *writer) exec(stmt *sql.Stmt, args ...any) error {

@@ -183,7 +183,7 @@ func (s *Store) closeFiles() error {
 	if s.writer != nil {
 		errs = append(errs, s.writer.close())
 	}
-	for _, c := range []io.Closer{s.writes, s.reads, s.locks} {
+	for _, c := range []io.Closer{s.reads, s.writes, s.locks} {
 		switch c := c.(type) {
 		case *sql.DB:
 			if c != nil {

@@ -243,6 +243,14 @@ func TestListChangedFlood(t *testing.T) {
 	}
 }
 
+func TestServerThatTalksTooMuch(t *testing.T) {
+	src := open(t, fakeConfig(t, ""))
+	succeed(t, src, "chat", `{}`)
+	if f := failing(t, src, "ask", `{}`); !f.Lost || !strings.Contains(f.Message, "without reading the answers") {
+		t.Errorf("%+v, want the server stopped", f)
+	}
+}
+
 func TestHostile034_OutputCap(t *testing.T) {
 	cfg := fakeConfig(t, "")
 	cfg.MaxOutput = 1000
