@@ -120,6 +120,9 @@ func (s *Store) commit(full bool) {
 		w.batch = append(w.batch, p)
 	}
 	err := s.write(full)
+	if err == nil {
+		s.count(w.batch, full)
+	}
 	for i, r := range w.runs {
 		p := &w.batch[i]
 		switch {
@@ -154,6 +157,18 @@ func (s *Store) commit(full bool) {
 		return
 	}
 	s.writer.checkpoint(bytes)
+}
+
+func (s *Store) count(batch []pending, full bool) {
+	for i := range batch {
+		s.stats.records.Add(int64(batch[i].count))
+	}
+	if len(batch) > 0 || full && len(s.writer.shown) > 0 {
+		s.stats.commits.Add(1)
+		if full {
+			s.stats.syncs.Add(1)
+		}
+	}
 }
 
 // write is the transaction. A panic of the driver fails the commit, not the
@@ -201,6 +216,8 @@ type writer struct {
 	hasBlob, addBlob, addRef            *sql.Stmt
 	addSegment, addSegments             *sql.Stmt
 
+	stmts []*sql.Stmt // all of them
+
 	runs  []*Run
 	batch []pending
 	shown []shownRun // written, not yet synced
@@ -246,6 +263,7 @@ func newWriter(s *Store) (*writer, error) {
 		if *p.into, err = conn.PrepareContext(ctx, p.text); err != nil {
 			return nil, errors.Join(err, w.close())
 		}
+		w.stmts = append(w.stmts, *p.into)
 	}
 	return w, nil
 }
@@ -256,7 +274,11 @@ func insertSegments(rows int) string {
 
 func (w *writer) close() error {
 	w.pointing <- struct{}{} // after a checkpoint that is under way
-	return w.conn.Close()
+	var errs []error
+	for _, stmt := range w.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close())...)
 }
 
 func (w *writer) exec(stmt *sql.Stmt, args ...any) error {

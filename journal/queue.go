@@ -132,6 +132,10 @@ type Ticket struct {
 	err error
 }
 
+// Err is why the record can never be written, as far as that was known when it
+// was appended; nil says nothing yet.
+func (t Ticket) Err() error { return t.err }
+
 // Wait returns nil once the record, and every one before it in its run, is on
 // the disk. Otherwise it wraps [ErrJournal] when it never will be, or is the
 // cause of ctx, after which it may be yet.

@@ -155,9 +155,40 @@ func (c *cursor) segments(ctx context.Context) ([]segment, error) {
 		}
 		c.after = int(at.Int64) - 1
 	}
-	rows, err := c.store.reads.QueryContext(ctx, `SELECT first, count, head, lines FROM segments WHERE run = ? AND first > ? ORDER BY first LIMIT ?`, c.no, c.after, readRows)
+	segments, err := c.store.readSegments(ctx, c.no, c.after)
+	if len(segments) > 0 {
+		c.after = segments[len(segments)-1].first
+	}
+	return segments, err
+}
+
+// segments reads all rows of a run, as they are.
+func (s *Store) segments(ctx context.Context, no int64) iter.Seq2[segment, error] {
+	return func(yield func(segment, error) bool) {
+		for after := -1; ; {
+			segments, err := s.readSegments(ctx, no, after)
+			if err != nil {
+				yield(segment{}, err)
+				return
+			}
+			for _, seg := range segments {
+				if !yield(seg, nil) {
+					return
+				}
+				after = seg.first
+			}
+			if len(segments) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// readSegments reads the rows of a run that begin after a record.
+func (s *Store) readSegments(ctx context.Context, no int64, after int) ([]segment, error) {
+	rows, err := s.reads.QueryContext(ctx, `SELECT first, count, head, lines FROM segments WHERE run = ? AND first > ? ORDER BY first LIMIT ?`, no, after, readRows)
 	if err != nil {
-		return nil, c.store.explain(err)
+		return nil, s.explain(err)
 	}
 	defer rows.Close()
 	var segments []segment
@@ -165,13 +196,12 @@ func (c *cursor) segments(ctx context.Context) ([]segment, error) {
 		var seg segment
 		var head []byte
 		if err := rows.Scan(&seg.first, &seg.count, &head, &seg.lines); err != nil {
-			return nil, c.store.explain(err)
+			return nil, s.explain(err)
 		}
 		copy(seg.head[:], head) // a wrong length cannot match
 		segments = append(segments, seg)
-		c.after = seg.first
 	}
-	return segments, c.store.explain(rows.Err())
+	return segments, s.explain(rows.Err())
 }
 
 // A blobReader reads stored parts and keeps some of them.

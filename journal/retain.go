@@ -11,11 +11,26 @@ import (
 // run has. A tombstone stays: its id, header, head, the time and the reason. The
 // error is [ErrRunTaken] while somebody has the run open.
 func (s *Store) Remove(ctx context.Context, id, why string) error {
+	if err := s.removeHeld(ctx, id, why); err != nil {
+		return err
+	}
+	return s.emptyLog(ctx)
+}
+
+// removeHeld removes a run while it holds it.
+func (s *Store) removeHeld(ctx context.Context, id, why string) error {
 	if err := s.acquire(id); err != nil {
 		return err
 	}
 	err := s.remove(ctx, id, why)
 	return errors.Join(err, s.release(id))
+}
+
+// emptyLog takes what was removed out of the write-ahead log too, unless others
+// are reading there; then it goes with their reading.
+func (s *Store) emptyLog(ctx context.Context) error {
+	var busy, pages, copied int
+	return s.explain(s.reads.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied))
 }
 
 func (s *Store) remove(ctx context.Context, id, why string) error {
@@ -76,10 +91,13 @@ func (s *Store) Prune(ctx context.Context, before time.Time, unfinished bool) (r
 			return removed, s.explain(err)
 		}
 		if len(ids) == 0 {
-			return removed, nil
+			if len(removed) == 0 {
+				return nil, nil
+			}
+			return removed, s.emptyLog(ctx)
 		}
 		for _, id := range ids {
-			switch err := s.Remove(ctx, id, why); {
+			switch err := s.removeHeld(ctx, id, why); {
 			case err == nil:
 				removed = append(removed, id)
 			case errors.Is(err, ErrRunTaken), errors.Is(err, ErrRemoved):

@@ -80,6 +80,7 @@ const (
 	Lost                      // resume only: the call was begun and no outcome is recorded
 	Resolved                  // a person settled a lost call: Resolution, Output
 	Reopened                  // a waiting step is to be judged again, with Args when they were edited
+	Reused                    // the step's Output is known from another run: no call is made
 	Cancel                    // the run is cancelled; no new call is offered
 )
 
@@ -340,12 +341,9 @@ func (m *Machine) State() State {
 // Next returns the next action that may be taken now. ok is false when nothing
 // may start until an event comes; State says why. Every action is offered once.
 func (m *Machine) Next() (a Action, ok bool) {
-	for len(m.again) > 0 {
+	if len(m.again) > 0 {
 		a = m.again[0]
 		m.again = m.again[1:]
-		if len(m.again) == 0 {
-			m.again = nil
-		}
 		return a, true
 	}
 	for !m.cancelled && m.running < m.opt.Workers {
@@ -594,6 +592,21 @@ func (m *Machine) Apply(e Event) error {
 			return m.misfit(e, "has no call that cancellation could have stopped")
 		}
 		m.takeBack(e.Step)
+	case Reused:
+		switch st.phase {
+		case judging:
+			m.running--
+		case calling:
+			k := len(st.tries) - 1
+			st.tries = st.tries[:k]
+			m.calls--
+			m.left++
+			m.running--
+		default:
+			return m.misfit(e, "has no call that an old outcome could stand for")
+		}
+		st.output = e.Output
+		m.settle(e.Step, OK, nil)
 	case Lost:
 		if st.phase != calling || int(st.attempt) != e.Attempt {
 			return m.misfit(e, fmt.Sprintf("has no call of attempt %d out", e.Attempt))

@@ -97,20 +97,29 @@ func trimToken(s string, from, to int) (int, int) {
 	return from, to
 }
 
-// currencies and units are the signs and words that show a short number to be an
-// amount and not a mere digit.
+// Signs and words that show a short number to be an amount and not a mere digit:
+// a currency before or after it, a unit after it ("Room 8" is no amount of rooms).
 const (
-	currencies = "$€£¥₹"
-	units      = ` usd eur gbp chf jpy cny inr cad aud sek nok dkk pln czk huf
- dollar dollars euro euros pound pounds franc francs yen yuan rupee rupees krona kronor cent cents
- % percent second seconds sec minute minutes min hour hours hr day days week weeks month months year years
+	currencies    = "$€£¥₹"
+	currencyWords = ` usd eur gbp chf jpy cny inr cad aud sek nok dkk pln czk huf
+ dollar dollars euro euros pound pounds franc francs yen yuan rupee rupees krona kronor cent cents `
+	units = ` % percent second seconds sec minute minutes min hour hours hr day days week weeks month months year years
  mm cm m km inch inches ft foot feet mile miles g kg gram grams lb lbs oz ton tons tonne tonnes
  ml l liter liters litre litres gb mb kb tb bytes c f °c °f degrees
- person people guest guests item items piece pieces unit copy copies times night nights ticket tickets room rooms `
+ person people guest guests item items piece pieces copy copies times night nights ticket tickets room rooms `
 )
 
-func isUnit(w string) bool {
-	return w != "" && (strings.Trim(w, currencies) == "" || strings.Contains(units, " "+w+" "))
+func isCurrency(w string) bool {
+	return w != "" && (strings.Trim(w, currencies) == "" || isWordOf(currencyWords, w))
+}
+
+func isWordOf(list, w string) bool {
+	for _, have := range strings.Fields(list) {
+		if have == w {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *Grants) number(tokens []string, i int, t string) {
@@ -130,7 +139,7 @@ func (g *Grants) number(tokens []string, i int, t string) {
 		if j >= 0 && j < len(tokens) {
 			w := strings.ToLower(strings.TrimRight(tokens[j], ":=#"))
 			n.near = append(n.near, w)
-			if j != i-2 && isUnit(w) {
+			if j != i-2 && isCurrency(w) || j == i+1 && isWordOf(units, w) {
 				n.long = true
 			}
 		}

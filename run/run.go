@@ -50,7 +50,7 @@ type Options struct {
 	Gate     call.Gate     // nil: every call is allowed
 	Limits   *call.Limits  // per tool; nil: none
 
-	// ID is the run's id, told to tools and events; "" without a journal.
+	// ID is the run's id, which tools are told; "": a new one of this run alone.
 	ID string
 	// Key makes idempotency keys that stay the same over resumes; nil: keys that
 	// are good for this run alone.
@@ -58,10 +58,16 @@ type Options struct {
 	// Recorder keeps the record of every decision and call; nil: nobody does.
 	// What it records is what Past takes.
 	Recorder Recorder
+	// Reuse looks up an outcome that another run had of the same call. When ok,
+	// the step has that output and no call is made; nil: nothing is reused.
+	Reuse func(step string, t *tool.Declaration, args value.Value) (output value.Value, ok bool)
 	// Past is what was recorded of this run before, in the order of the record:
 	// the run goes on from there, and no call with a recorded outcome is made
 	// again.
 	Past []Past
+	// Seal takes secrets out of args before they are compared with a record; nil:
+	// there are none.
+	Seal func(t *tool.Declaration, args value.Value) value.Value
 
 	// Observer is told what happens, in order, from one goroutine at a time. It
 	// must not block: the run waits for it. nil: nobody is told.
@@ -102,6 +108,8 @@ type Recorder interface {
 	// Lost records that a call which was begun before a crash has no outcome:
 	// it will be made again, or a person must say what became of it.
 	Lost(ctx context.Context, step string, attempt int) error
+	// Reused records that a step took the outcome of another run.
+	Reused(step string, t *tool.Declaration, args, output value.Value) error
 }
 
 // A Past is one thing that was recorded. Its event names the step by ID, because
@@ -110,6 +118,9 @@ type Past struct {
 	Step  string
 	Begun bool // the call was about to be made; only Event.Attempt counts
 	Event machine.Event
+	// Args is the digest of the args as they were then; zero: not recorded. Args
+	// that resolve to something else now mean that the record is of another run.
+	Args value.Digest
 }
 
 // A MisfitError is a record that is not one of this plan.
@@ -144,30 +155,52 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		ctx, cancel = context.WithTimeoutCause(ctx, opt.Deadline, ErrDeadline)
 		defer cancel()
 	}
-	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	ctx = context.WithValue(ctx, parentKey{}, depth+1)
 	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
 	if opt.Recorder != nil {
 		door.Recorder = opt.Recorder
 	}
-	d := &driver{
-		plan:   p,
-		opt:    opt,
-		scope:  door.Scope(ctx),
-		secret: sync.OnceValue(newSecret),
-		done:   make(chan struct{}),
-		m: machine.New(p, tools.Catalogue(), machine.Options{
-			Budget: budget, Workers: opt.Workers, Eager: opt.Eager, Gate: opt.Gate != nil, MaxArgs: opt.MaxArgs,
-		}),
-	}
+	d := newDriver(p, tools.Catalogue(), opt)
+	d.scope = door.Scope(ctx)
 	defer d.scope.Close()
-	if d.opt.Key == nil {
-		d.opt.Key = d.key
+	if err := d.replay(); err != nil {
+		return d.m.Report(), err
 	}
-	if err := d.replay(ctx); err != nil {
+	if err := d.lose(ctx); err != nil {
 		return d.m.Report(), err
 	}
 	return d.drive(ctx)
+}
+
+// Replay brings a machine to where a record ends and reports how things stand
+// there. Nothing is called or recorded: calls that have no outcome are left as
+// they are.
+func Replay(p *plan.Plan, c *tool.Catalogue, opt Options) (*machine.Report, error) {
+	d := newDriver(p, c, opt)
+	err := d.replay()
+	return d.m.Report(), err
+}
+
+func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
+	gated := opt.Gate != nil
+	for i := range opt.Past {
+		gated = gated || opt.Past[i].Event.Kind == machine.Judged && !opt.Past[i].Begun
+	}
+	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
+	d := &driver{
+		plan:   p,
+		opt:    opt,
+		secret: sync.OnceValue(newSecret),
+		done:   make(chan struct{}),
+		m:      machine.New(p, c, machine.Options{Budget: budget, Workers: opt.Workers, Eager: opt.Eager, Gate: gated, MaxArgs: opt.MaxArgs}),
+	}
+	if d.opt.Key == nil {
+		d.opt.Key = d.key
+	}
+	if d.opt.ID == "" {
+		d.opt.ID = "unrecorded-" + rand.Text()
+	}
+	return d
 }
 
 // driver carries actions to the door and events back to the machine. There is
@@ -179,6 +212,8 @@ type driver struct {
 	scope  *call.Scope
 	secret func() []byte // of the idempotency keys of a run without a journal
 	done   chan struct{} // closed when nothing is out and nothing may start
+
+	begun map[int]machine.Action // calls that the record leaves open; before drive only
 
 	mu     sync.Mutex
 	m      *machine.Machine // holding mu
@@ -192,15 +227,16 @@ type result struct {
 	o   call.Outcome
 	dec call.Decision
 	err error
+	// reused is the outcome of another run.
+	reused value.Value
 	// unkept is why the journal could not keep the outcome.
 	unkept error
 }
 
-// replay brings the machine to where the record ends. Calls that were begun and
-// have no outcome are lost: the machine decides what that means.
-func (d *driver) replay(ctx context.Context) error {
-	out := map[int]machine.Action{}
-	var order []int
+// replay feeds the machine with what was recorded.
+func (d *driver) replay() error {
+	d.begun = map[int]machine.Action{}
+	out := d.begun
 	for at, p := range d.opt.Past {
 		misfit := func(why string) error { return &MisfitError{at, p.Step, why} }
 		i := d.plan.Index(p.Step)
@@ -210,16 +246,18 @@ func (d *driver) replay(ctx context.Context) error {
 		e := p.Event
 		e.Step = i
 		a, begun := out[i]
-		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Judged && !d.m.Waits(i)
+		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Reused || e.Kind == machine.Judged && !d.m.Waits(i)
 		if takes && !begun {
 			if a, begun = d.m.Take(i); !begun {
 				return misfit("could not have begun then")
 			}
 			out[i] = a
-			order = append(order, i)
 		}
-		if takes && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
+		if takes && e.Kind != machine.Reused && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
 			return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
+		}
+		if takes && p.Args != (value.Digest{}) && d.seal(a) != p.Args {
+			return misfit("resolves to other args than were recorded")
 		}
 		if p.Begun {
 			continue
@@ -229,12 +267,26 @@ func (d *driver) replay(ctx context.Context) error {
 			return misfit(err.Error())
 		}
 	}
-	for _, i := range order {
-		a, open := out[i]
+	d.m.Settled()
+	return nil
+}
+
+// seal is the digest of an action's args as a record may hold them.
+func (d *driver) seal(a machine.Action) value.Digest {
+	if d.opt.Seal != nil {
+		return d.opt.Seal(a.Tool, a.Args).Digest()
+	}
+	return a.Args.Digest()
+}
+
+// lose tells the machine of the calls that were begun and have no outcome: they
+// are made again, or wait for a person who knows what became of them.
+func (d *driver) lose(ctx context.Context) error {
+	for i := range d.plan.Steps {
+		a, open := d.begun[i]
 		if !open || a.Kind != machine.Call {
 			continue
 		}
-		delete(out, i)
 		if err := d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt); err != nil {
 			return err
 		}
@@ -242,7 +294,6 @@ func (d *driver) replay(ctx context.Context) error {
 			return err
 		}
 	}
-	d.m.Settled()
 	return nil
 }
 
@@ -316,7 +367,12 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
-		if a.Kind == machine.Judge {
+		if out, ok := d.reuse(a); ok {
+			r = result{reused: out}
+			if d.opt.Recorder != nil {
+				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
+			}
+		} else if a.Kind == machine.Judge {
 			r = result{}
 			r.dec, r.err = d.scope.Judge(d.request(a))
 		} else if d.scope.Start(d.request(a), deliver) {
@@ -375,6 +431,9 @@ func (d *driver) feed(a machine.Action, r result) error {
 		d.m.Apply(e)
 		return r.err
 	}
+	if !r.reused.IsZero() {
+		return d.m.Apply(machine.Event{Kind: machine.Reused, Step: a.Step, Output: r.reused})
+	}
 	if a.Kind == machine.Judge {
 		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
 		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
@@ -397,6 +456,14 @@ func (d *driver) feed(a machine.Action, r result) error {
 		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
 	})
 	return errors.Join(r.unkept, err)
+}
+
+// reuse looks for an old outcome of a step before its first call.
+func (d *driver) reuse(a machine.Action) (value.Value, bool) {
+	if d.opt.Reuse == nil || a.Attempt != 1 || a.Rerun {
+		return value.Value{}, false
+	}
+	return d.opt.Reuse(d.plan.Steps[a.Step].ID, a.Tool, a.Args)
 }
 
 func (d *driver) request(a machine.Action) call.Request {

@@ -2,6 +2,8 @@ package schema
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +66,23 @@ func describe(v value.Value) string {
 		return v.String()
 	}
 	return kindOf(v)
+}
+
+// listing names the properties of n, the first ten of them.
+func (n *node) listing() string {
+	const most = 10
+	names := slices.Sorted(maps.Keys(n.properties))
+	if len(names) == 0 {
+		return "none by name"
+	}
+	shown := make([]string, 0, most+1)
+	for _, name := range names[:min(len(names), most)] {
+		shown = append(shown, quote(name))
+	}
+	if len(names) > most {
+		shown = append(shown, fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(shown, ", ")
 }
 
 // alternatives lists the values of an enum, the first ten of them.

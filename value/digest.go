@@ -3,7 +3,7 @@ package value
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"hash"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -79,7 +79,9 @@ func (v Value) canonical(w io.Writer) {
 	}
 }
 
-var _ io.Writer = hash.Hash(nil)
+// Same reports whether a and b are one and the same value, not only equal: it
+// costs a comparison of pointers.
+func Same(a, b Value) bool { return a.n == b.n }
 
 // Equal reports whether a and b have the same canonical text.
 func Equal(a, b Value) bool {
@@ -115,4 +117,14 @@ func Equal(a, b Value) bool {
 		return true
 	}
 	return false
+}
+
+// ParseDigest reads a digest in lower-case hex.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	if len(s) != hex.EncodedLen(len(d)) || strings.ToLower(s) != s {
+		return d, fmt.Errorf("%q is not a digest in lower-case hex", s)
+	}
+	_, err := hex.Decode(d[:], []byte(s))
+	return d, err
 }

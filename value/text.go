@@ -221,32 +221,36 @@ func split(text string, kind Kind) *children {
 	if len(text) == 2 {
 		return &children{}
 	}
-	count := 0
-	for i := 1; i < len(text)-1; {
+	type span struct {
+		name, start, end int
+		depth            int32
+	}
+	var few [16]span // most composites have no more parts, and cost no slice then
+	spans := few[:0]
+	for i := 1; i < len(text)-1; i++ { // past the comma, or the end
+		var s span
 		if kind == Object {
+			s.name = i
 			i = skipString(text, i) + 1
 		}
-		i, _ = skip(text, i)
-		count++
-		i++ // the comma, or past the end
+		s.start = i
+		i, s.depth = skip(text, i)
+		s.end = i
+		spans = append(spans, s)
 	}
+	count := len(spans)
 	c := &children{vals: make([]Value, count)}
 	if kind == Object {
 		c.keys = make([]string, count)
 	}
 	nodes := make([]node, count)
-	i := 1
-	for k := range count {
+	for k, s := range spans {
 		if kind == Object {
-			end := skipString(text, i)
-			c.keys[k] = unquote(text[i:end])
-			i = end + 1
+			c.keys[k] = unquote(text[s.name : s.start-1])
 		}
-		end, depth := skip(text, i)
-		nodes[k].set(text[i:end])
-		nodes[k].depth = depth
+		nodes[k].set(text[s.start:s.end])
+		nodes[k].depth = s.depth
 		c.vals[k] = Value{&nodes[k]}
-		i = end + 1
 	}
 	if count > indexAbove && kind == Object {
 		c.buildIndex()

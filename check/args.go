@@ -1,0 +1,100 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/callsheet/callsheet/schema"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// steps judges every step by itself: its tool, what it names, its args.
+func (c *checker) steps() {
+	for i := range c.Steps {
+		d := c.tool(i)
+		if d == nil && c.opt.Catalogue != nil {
+			c.unknownTool(i)
+		}
+		c.references(i)
+		c.strings(i)
+		if d != nil && d.Input != nil {
+			c.args(i, d)
+		}
+	}
+}
+
+func (c *checker) unknownTool(i int) {
+	c.fail(i, UnknownTool)
+	name := c.Steps[i].Tool
+	d := c.at(i, "/tool", UnknownTool, Error, "there is no tool %s", quote(name))
+	if c.names.spend() {
+		all := c.opt.Catalogue.All()
+		found := c.names.toolsLike(c.opt.Catalogue, name)
+		d.Message += orNearest(found, func(j int) string { return all[j].Name })
+		if len(found) > 0 {
+			d.Advice, d.Candidates = Patch{replace(d.Pointer, all[found[0]].Name)}, len(found)
+		}
+	}
+	c.add(d)
+}
+
+// args judges a step's args by the input schema of its tool. A reference counts
+// as anything that the output schema of its producer allows.
+func (c *checker) args(i int, d *tool.Declaration) {
+	s := &c.Steps[i]
+	if s.Args.Len() > 0 && d.Input.Open() && !c.open[d] {
+		c.open[d] = true
+		c.add(c.at(i, "/args", OpenSchema, Warning, "the input schema of %s names no property, so a mistyped arg would not be found", quote(d.Name)))
+	}
+	var holes map[string]*schema.Schema
+	fill := make([]value.Value, len(s.Refs))
+	for k, r := range s.Refs {
+		fill[k] = value.MustText(r.Text)
+		if holes == nil {
+			holes = make(map[string]*schema.Schema, len(s.Refs))
+		}
+		holes[r.Pointer] = c.output(r.Step, r.Path, r.HasPath)
+	}
+	args := s.Template.Fill(fill) // $$ is gone; references stand as they are, and are holes
+	for _, f := range d.Input.FitsWithHoles(args, holes) {
+		c.fail(i, InvalidArgs)
+		c.add(c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", quote(s.ID), quote(d.Name), f))
+	}
+	for _, name := range d.Input.Undeclared(args) {
+		if slices.Contains(d.Allowed, name) {
+			continue
+		}
+		f := c.at(i, "/args/"+value.EscapePointer(name), InvalidArgs, Error, "%s declares no arg %s", quote(d.Name), quote(name))
+		f.Advice = Patch{remove(f.Pointer)}
+		if len(holes) > 0 && decidesInBranches(d.Input) {
+			f.Severity = Warning // what a reference brings may choose a branch that allows it
+		} else {
+			c.fail(i, InvalidArgs)
+		}
+		c.add(f)
+	}
+}
+
+// decidesInBranches reports whether the schema may allow undeclared args in one
+// of its branches only.
+func decidesInBranches(s *schema.Schema) bool {
+	text := s.Value().String()
+	return strings.Contains(text, `"additionalProperties"`) || strings.Contains(text, `"unevaluatedProperties"`)
+}
+
+// output is what a reference finds, nil for anything.
+func (c *checker) output(step int, path string, hasPath bool) *schema.Schema {
+	if step < 0 {
+		return nil
+	}
+	d := c.tool(step)
+	if d == nil || d.Output == nil || !hasPath {
+		if d == nil {
+			return nil
+		}
+		return d.Output
+	}
+	sub, _, _ := d.Output.At(path)
+	return sub
+}

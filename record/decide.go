@@ -1,0 +1,123 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// An Answer is what a person says to an ask.
+type Answer struct {
+	Allow bool
+	Args  value.Value // args in place of those asked about; no value: none. The call is judged anew
+	By    string      // who; empty: the user of this process
+	Why   string
+}
+
+// Decide records a person's answer to the open ask of a step. Of several
+// answers the first recorded holds; later ones get [journal.ErrDecided]. It does
+// not resume the run.
+func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer, opt Options) error {
+	opt.defaults()
+	h, err := Load(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	ask := h.asks[step]
+	switch {
+	case ask == nil:
+		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
+	case ask.decided:
+		return fmt.Errorf("run %s, step %q: %w", id, step, journal.ErrDecided)
+	case opt.Now().After(ask.Expires):
+		return fmt.Errorf("run %s, step %q: %w", id, step, ErrExpired)
+	}
+	if a.By == "" {
+		a.By = Whoami()
+	}
+	v := machine.Deny
+	if a.Allow {
+		v = machine.Allow
+	}
+	return store.Decide(ctx, id, journal.Decision{
+		Key:  "ask:" + ask.Digest.String(),
+		Kind: kindAnswer,
+		Body: of(
+			value.Member{Key: "step", Value: text(step)},
+			value.Member{Key: "verdict", Value: text(v.String())},
+			value.Member{Key: "approves", Value: text(ask.Digest.String())},
+			value.Member{Key: "args", Value: a.Args},
+			value.Member{Key: "by", Value: text(a.By)},
+			value.Member{Key: "why", Value: optional(a.Why)},
+		),
+	})
+}
+
+// A Resolution is what a person knows of a call whose outcome was lost.
+type Resolution struct {
+	What   machine.Resolution
+	Output value.Value // with machine.Happened
+	By     string      // empty: the user of this process
+}
+
+// Resolve records what became of the lost call of a step. An output that does
+// not fit the tool's output schema is refused. It does not resume the run.
+func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution, c *tool.Catalogue) error {
+	h, err := Load(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	l, at := h.lost[step], h.Plan.Index(step)
+	if l == nil || at < 0 {
+		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
+	}
+	d := c.Get(h.Plan.Steps[at].Tool)
+	if d == nil || d.Digest().String() != h.Tools[d.Name] {
+		return fmt.Errorf("run %s, step %q: the tool has %w", id, step, ErrChanged)
+	}
+	if d.Effects.Repeatable() {
+		return fmt.Errorf("run %s, step %q: %w: its tool is safe to repeat, so resume calls it again", id, step, ErrNotLost)
+	}
+	word := "gave_up"
+	switch r.What {
+	case machine.Happened:
+		word = "happened"
+		if f := d.CheckOutput(r.Output); f != nil {
+			return fmt.Errorf("run %s, step %q: the output does not fit: %w", id, step, f)
+		}
+	case machine.DidNotHappen:
+		word, r.Output = "did_not_happen", value.Value{}
+	case machine.GiveUp:
+		r.Output = value.Value{}
+	}
+	if r.By == "" {
+		r.By = Whoami()
+	}
+	return store.Decide(ctx, id, journal.Decision{
+		Key:  "lost:" + strconv.Itoa(l.index),
+		Kind: kindResolution,
+		Body: of(
+			value.Member{Key: "step", Value: text(step)},
+			value.Member{Key: "of", Value: value.Int(int64(l.index))},
+			value.Member{Key: "resolution", Value: text(word)},
+			value.Member{Key: "output", Value: r.Output},
+			value.Member{Key: "by", Value: text(r.By)},
+		),
+	})
+}
+
+// Whoami names the user of this process for a record: the login name, or the
+// number where there is none.
+func Whoami() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}

@@ -1,0 +1,131 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/callsheet/callsheet/machine"
+)
+
+// Report shows how a run ended: on a terminal a table of the steps, and
+// everywhere one line that counts them. Elsewhere the steps have been told of,
+// line by line, when they settled.
+func (o *Output) Report(r *machine.Report, elapsed time.Duration) {
+	if o.live {
+		o.Table(stepRows(r))
+	}
+	fmt.Fprintln(o.w, summary(r, elapsed))
+}
+
+func stepRows(r *machine.Report) (head []string, rows [][]Cell) {
+	head = []string{"STEP", "TOOL", "STATUS", "TIME", "CAUSE"}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		took := ""
+		if n := len(s.Attempts); n > 0 {
+			took = short(s.Attempts[n-1].End.Sub(s.Attempts[0].Start))
+			if n > 1 {
+				took += fmt.Sprintf(" in %d", n)
+			}
+		}
+		rows = append(rows, []Cell{
+			{Text: s.ID}, {Text: s.Tool}, {Text: string(s.Status), style: styleOf(s.Status)}, {Text: took},
+			{Text: why(s.ID, s.Status, s.Cause), escaped: true},
+		})
+	}
+	return head, rows
+}
+
+// summary counts the steps by status, in the order in which they first appear.
+func summary(r *machine.Report, elapsed time.Duration) string {
+	count := make(map[machine.Status]int)
+	var order []machine.Status
+	for i := range r.Steps {
+		s := r.Steps[i].Status
+		if count[s] == 0 {
+			order = append(order, s)
+		}
+		count[s]++
+	}
+	parts := make([]string, len(order))
+	for i, s := range order {
+		parts[i] = styleOf(s).Render(fmt.Sprintf("%d %s", count[s], s))
+	}
+	line := plural(len(r.Steps), "step")
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s; %s, %s", line, plural(r.Calls, "call"), short(elapsed))
+}
+
+// A Cell is one field of a table.
+type Cell struct {
+	Text    string
+	escaped bool
+	style   lipgloss.Style
+}
+
+// Cells makes a row of plain texts.
+func Cells(texts ...string) []Cell {
+	row := make([]Cell, len(texts))
+	for i, t := range texts {
+		row[i].Text = t
+	}
+	return row
+}
+
+// gap between two columns.
+const gap = 2
+
+// Table writes rows under a head, every text escaped. On a terminal the last
+// column is cut to what is left of the width, and the others to a third of it.
+func (o *Output) Table(head []string, rows [][]Cell) {
+	width := 0
+	if o.live {
+		width, _ = o.size()
+	}
+	all := append([][]Cell{Cells(head...)}, rows...)
+	widths := make([]int, len(head))
+	for r, row := range all {
+		for i := range row {
+			c := &row[i]
+			if !c.escaped {
+				c.Text = Escape(c.Text)
+			}
+			if r == 0 {
+				c.style = strong
+			}
+			if width > 0 && i < len(head)-1 {
+				c.Text = Fit(c.Text, max(width/3, 8))
+			}
+			widths[i] = max(widths[i], Width(c.Text))
+		}
+	}
+	for _, row := range all {
+		var b strings.Builder
+		used, pad := 0, 0
+		for i, c := range row {
+			if c.Text == "" {
+				pad += widths[i] + gap
+				continue
+			}
+			if width > 0 && i == len(row)-1 {
+				if c.Text = Fit(c.Text, width-1-used-pad); c.Text == "" {
+					break
+				}
+			}
+			b.WriteString(strings.Repeat(" ", pad))
+			b.WriteString(c.style.Render(c.Text))
+			used += pad + Width(c.Text)
+			pad = widths[i] - Width(c.Text) + gap
+		}
+		line := b.String()
+		if width > 0 {
+			line = Fit(line, width-1) // a narrow terminal cuts the other columns too
+		}
+		fmt.Fprintln(o.w, line)
+	}
+}

@@ -1,0 +1,286 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/run"
+)
+
+const (
+	// redrawEvery is how often a live view moves: often enough for a clock with
+	// tenths of seconds.
+	redrawEvery = 100 * time.Millisecond
+	// eraseBelow moves to the start of the line and clears all from there on.
+	eraseBelow = "\r\x1b[J"
+)
+
+// A Watch follows one run. On a terminal it keeps one line for the run and one
+// for each call that is out; elsewhere it writes a line when something happens.
+type Watch struct {
+	out *Output
+
+	mu      sync.Mutex
+	steps   int // of the plan
+	waves   int
+	settled int
+	failed  int
+	calls   int
+	wave    map[string]int
+	start   time.Time
+	end     time.Time
+	running []*running // in the order in which they began
+	first   map[string]time.Time
+	drawn   int // lines of the live view on the screen
+	stop    chan struct{}
+	stopped sync.WaitGroup
+}
+
+// running is a call that is out.
+type running struct {
+	step, tool string
+	attempt    int
+	since      time.Time
+	note       string
+}
+
+// Watch begins to follow a run of p. Close must be called when it is over.
+func (o *Output) Watch(p *plan.Plan) *Watch {
+	w := &Watch{out: o, steps: len(p.Steps), wave: make(map[string]int, len(p.Steps)), first: make(map[string]time.Time), start: time.Now()}
+	for i := range p.Steps {
+		w.wave[p.Steps[i].ID] = p.Steps[i].Wave
+		w.waves = max(w.waves, p.Steps[i].Wave+1)
+	}
+	if o.live {
+		w.stop = make(chan struct{})
+		w.stopped.Go(w.tick)
+	}
+	return w
+}
+
+// tick redraws until the watch is closed.
+func (w *Watch) tick() {
+	t := time.NewTicker(redrawEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case now := <-t.C:
+			w.mu.Lock()
+			w.draw(now)
+			w.mu.Unlock()
+		}
+	}
+}
+
+// Close ends the live view and leaves no trace of it.
+func (w *Watch) Close() {
+	if w.stop != nil {
+		close(w.stop)
+		w.stopped.Wait()
+		w.stop = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	if w.end.IsZero() {
+		w.end = time.Now()
+	}
+}
+
+// Elapsed is how long the run took.
+func (w *Watch) Elapsed() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end.IsZero() {
+		return time.Since(w.start)
+	}
+	return w.end.Sub(w.start)
+}
+
+// Observe takes in an event; it is a run's Observer.
+func (w *Watch) Observe(e run.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := w.apply(e)
+	if w.out.live {
+		if e.Kind == run.Called || e.Kind == run.Settled && e.Status != machine.OK {
+			w.draw(e.Time)
+		}
+		return
+	}
+	if line != "" {
+		fmt.Fprintln(w.out.w, line)
+	}
+}
+
+// apply updates what is known and returns the line of a plain log.
+func (w *Watch) apply(e run.Event) string {
+	switch e.Kind {
+	case run.Started:
+		w.start = e.Time
+	case run.Called:
+		w.calls++
+		w.running = append(w.running, &running{step: e.Step, tool: e.Tool, attempt: e.Attempt, since: e.Time})
+		if _, ok := w.first[e.Step]; !ok {
+			w.first[e.Step] = e.Time
+		}
+		again := ""
+		if e.Attempt > 1 {
+			again = fmt.Sprintf(", attempt %d", e.Attempt)
+		}
+		return logLine("call", e) + again
+	case run.Noted:
+		for _, r := range w.running {
+			if r.step == e.Step {
+				r.note = note(e)
+			}
+		}
+	case run.Returned:
+		for i, r := range w.running {
+			if r.step == e.Step {
+				w.running = append(w.running[:i], w.running[i+1:]...)
+				break
+			}
+		}
+		if e.Failure != nil {
+			return logLine("failed", e) + ": " + Escape(e.Failure.Error())
+		}
+	case run.Asked:
+		return logLine("asks", e) + tail(why(e.Step, "", e.Cause))
+	case run.Settled:
+		w.settled++
+		if e.Status != machine.OK {
+			w.failed++
+		}
+		line := logLine(string(e.Status), e)
+		if began, ok := w.first[e.Step]; ok {
+			line += ", " + short(e.Time.Sub(began))
+		}
+		return line + tail(why(e.Step, e.Status, e.Cause))
+	case run.Ended:
+		w.end = e.Time
+	}
+	return ""
+}
+
+func logLine(what string, e run.Event) string {
+	s := fmt.Sprintf("%-16s %s", what, Escape(e.Step))
+	if e.Tool != "" {
+		s += " " + Escape(e.Tool)
+	}
+	return s
+}
+
+func tail(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// note is a tool's progress in words.
+func note(e run.Event) string {
+	var parts []string
+	switch p := e.Progress; {
+	case p.Total > 0:
+		parts = append(parts, fmt.Sprintf("%.0f%%", 100*min(max(p.Done/p.Total, 0), 1)))
+	case p.Done > 0:
+		parts = append(parts, fmt.Sprintf("%.6g", p.Done))
+	}
+	if e.Progress.Message != "" {
+		parts = append(parts, Escape(e.Progress.Message))
+	}
+	return strings.Join(parts, " ")
+}
+
+// draw puts the live view over the one before.
+func (w *Watch) draw(now time.Time) {
+	width, height := w.out.size()
+	lines := w.frame(now, width, height)
+	var b strings.Builder
+	b.WriteString(w.rewind())
+	for _, l := range lines {
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	w.drawn = len(lines)
+	io.WriteString(w.out.w, b.String())
+}
+
+// rewind moves to the top of what was drawn and clears it.
+func (w *Watch) rewind() string {
+	if w.drawn == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\x1b[%dA", w.drawn) + eraseBelow
+}
+
+func (w *Watch) erase() {
+	if w.drawn > 0 {
+		io.WriteString(w.out.w, w.rewind())
+		w.drawn = 0
+	}
+}
+
+// frame is the live view: a line for the run, and one for each call that is
+// out, as many as fit. No line is wider than width.
+func (w *Watch) frame(now time.Time, width, height int) []string {
+	deepest := 0
+	for _, r := range w.running {
+		deepest = max(deepest, w.wave[r.step]+1)
+	}
+	head := fmt.Sprintf("%d/%d steps", w.settled, w.steps)
+	if deepest > 0 {
+		head = fmt.Sprintf("wave %d/%d  ", deepest, w.waves) + head
+	}
+	if w.failed > 0 {
+		head += fmt.Sprintf(", %d not ok", w.failed)
+	}
+	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
+	lines := []string{strong.Render(Fit(head, width-1))}
+	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
+	for i, r := range w.running {
+		if i == room {
+			lines = append(lines, faint.Render(Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
+			break
+		}
+		line := fmt.Sprintf("  %s  %s  %s", Escape(r.step), Escape(r.tool), short(now.Sub(r.since)))
+		if r.attempt > 1 {
+			line += fmt.Sprintf("  attempt %d", r.attempt)
+		}
+		if r.note != "" {
+			line += "  " + r.note
+		}
+		lines = append(lines, Fit(line, width-1))
+	}
+	return lines
+}
+
+// short is a duration for people: 812ms, 3.4s, 2m05s.
+func short(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Millisecond:
+		return "0ms"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
