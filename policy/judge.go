@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
 
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -195,7 +196,16 @@ func (j *judgement) rules() {
 	if len(rules) == 0 {
 		return
 	}
-	act := &activation{session: j.session, call: j.call, env: j.session.policy.envs[j.call.Tool.Name], labels: &j.labels}
+	act := j.activation()
+	// One frame serves the rules whose cost is fixed by what they say: making it
+	// costs as much as a small condition. The others count, and are cut off, in a
+	// frame of their own.
+	frame, err := interpreter.NewExecutionFrame(act)
+	if err != nil {
+		j.verdict.add(Deny, CodeRuleFailed, "default.rules", "%v", err)
+		return
+	}
+	defer frame.Close()
 	for _, r := range rules {
 		if j.static && r.needsRun(j.call) {
 			j.may(r.Rule)
@@ -204,7 +214,11 @@ func (j *judgement) rules() {
 		fires := true
 		if r.program != nil {
 			act.faults = evalFaults{}
-			out, _, err := r.program.Eval(act)
+			var in any = frame
+			if r.looping {
+				in = act
+			}
+			out, _, err := r.program.Eval(in)
 			fires = err == nil && out == types.True
 			if err != nil {
 				act.faults.add(err)
@@ -255,21 +269,21 @@ func (r *Rule) message() string {
 func (a *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
-		return &object{json: a.call.Args, shape: a.env.shape}, true
+		return &a.args, true
 	case "labels":
-		return &handle{a.env.labels, a.labels}, true
+		return &a.labels, true
 	case "tool":
-		return &handle{toolRecord, a.call.Tool}, true
+		return &a.tool, true
 	case "step":
-		return &handle{stepRecord, a.call}, true
+		return &a.step, true
 	case "run":
-		return &handle{runRecord, a.session}, true
+		return &a.run, true
 	case "lists":
-		return &handle{a.session.policy.lists, nil}, true
+		return &a.lists, true
 	case "history":
 		return a.session.historyList(), true
 	case varHistory:
-		return &handle{historyRecord, &a.session.history}, true
+		return &a.history, true
 	case varFaults:
 		return &a.faults, true
 	}
@@ -277,4 +291,4 @@ func (a *activation) ResolveName(name string) (any, bool) {
 }
 
 // Parent is nil: a rule sees nothing else.
-func (a *activation) Parent() interpreterActivation { return nil }
+func (a *activation) Parent() interpreter.Activation { return nil }

@@ -31,13 +31,9 @@ import (
 	"slices"
 	"strings"
 
-	"cel.dev/cel-go/interpreter"
-
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
-
-type interpreterActivation = interpreter.Activation
 
 // Base is what happens to a call about which no rule says anything.
 type Base string

@@ -40,6 +40,7 @@ type condition struct {
 	args    map[string]bool // the top-level args that it reads
 	allArgs bool
 	history bool
+	looping bool // its cost is counted while it runs
 }
 
 // compiler compiles the conditions of one policy.
@@ -159,7 +160,7 @@ func (c *compiler) compile(r *Rule, d *tool.Declaration) (*condition, []Fault) {
 	if err != nil {
 		return nil, []Fault{refuse(1, 0, "for tool %q: %v", d.Name, err)}
 	}
-	return &condition{program: program, args: g.args, allArgs: g.allArgs, history: g.history}, nil
+	return &condition{program: program, args: g.args, allArgs: g.allArgs, history: g.history, looping: g.looping}, nil
 }
 
 // tidy takes CEL's own names for our macros out of its messages.

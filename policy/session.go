@@ -74,6 +74,32 @@ type source struct {
 	output value.Value
 	static bool // there is no output yet: labels are those of the declarations
 	memo   map[string]Label
+	paths  map[string]resolved // what references' paths name in output
+}
+
+// resolved is what a path names; ok is false when it names nothing.
+type resolved struct {
+	pointer string
+	value   value.Value
+	ok      bool
+}
+
+// resolve is pointerOf, remembered: a gate asks at least twice for each
+// reference, and a rule that reads labels once more.
+func (s *source) resolve(path string, hasPath bool) resolved {
+	if !hasPath {
+		return resolved{"", s.output, true}
+	}
+	if r, ok := s.paths[path]; ok {
+		return r
+	}
+	var r resolved
+	r.pointer, r.value, r.ok = pointerOf(s.output, path)
+	if s.paths == nil {
+		s.paths = map[string]resolved{}
+	}
+	s.paths[path] = r
+	return r
 }
 
 // Session starts the judging of one run.
@@ -133,14 +159,11 @@ func (s *Session) Label(step, path string, hasPath bool) Label {
 	if src == nil {
 		return Label{Integrity: Untrusted, Sources: []Source{{Step: step}}}
 	}
-	pointer, v, ok := "", src.output, true
-	if hasPath {
-		pointer, v, ok = pointerOf(src.output, path)
-	}
-	if !ok {
+	r := src.resolve(path, hasPath)
+	if !r.ok {
 		return Label{Integrity: Untrusted, Sources: []Source{src.Source}}
 	}
-	return src.label(pointer, v)
+	return src.label(r.pointer, r.value)
 }
 
 func (s *source) label(pointer string, v value.Value) Label {
@@ -252,14 +275,11 @@ func (l *labeller) fromOrigin(o *Origin, pointer string, v value.Value) Label {
 		label.Sources = []Source{src.Source}
 		return label.Join(src.taint)
 	}
-	base, ok := "", true
-	if o.HasPath {
-		base, _, ok = pointerOf(src.output, o.Path)
-	}
-	if !ok {
+	r := src.resolve(o.Path, o.HasPath)
+	if !r.ok {
 		return Label{Integrity: Untrusted, Sources: []Source{src.Source}}
 	}
-	return src.label(base+pointer[len(o.Pointer):], v)
+	return src.label(r.pointer+pointer[len(o.Pointer):], v)
 }
 
 // childPointer is the pointer of element or member i of v.
@@ -270,13 +290,31 @@ func childPointer(pointer string, v value.Value, i int) string {
 	return pointer + "/" + value.EscapePointer(v.Key(i))
 }
 
-// activation gives a rule its variables.
+// activation gives the rules about one call their variables.
 type activation struct {
 	session *Session
-	call    *Call
-	env     *toolEnv
-	labels  *labeller
+	args    object
+	labels  handle
+	tool    handle
+	step    handle
+	run     handle
+	lists   handle
+	history handle
 	faults  evalFaults
+}
+
+func (j *judgement) activation() *activation {
+	s, env := j.session, j.session.policy.envs[j.call.Tool.Name]
+	return &activation{
+		session: s,
+		args:    object{json: j.call.Args, shape: env.shape},
+		labels:  handle{env.labels, &j.labels},
+		tool:    handle{toolRecord, j.call.Tool},
+		step:    handle{stepRecord, j.call},
+		run:     handle{runRecord, s},
+		lists:   handle{s.policy.lists, nil},
+		history: handle{historyRecord, &s.history},
+	}
 }
 
 // historyList is the history as rules range over it.
