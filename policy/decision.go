@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -59,7 +60,8 @@ type Decision struct {
 	Facts  []Fact       // labels that were looked at and are not the user's own
 	Policy value.Digest // of the policy that judged
 	// Group is equal for asks of one tool with the same targets, which a person may
-	// be shown as one with a count; zero for any other effect.
+	// be shown as one with a count; zero for any other effect, and in a check: what
+	// was known before the run stands for no value.
 	Group value.Digest
 }
 
@@ -81,6 +83,43 @@ func (d Decision) Refused() Decision {
 		d.Effect, d.Code = Deny, CodeNeedsApproval
 	}
 	return d
+}
+
+// Value is what the decision rests on as JSON, for a record: policy, rules, and
+// the facts without their values, which the record of the call has.
+func (d Decision) Value() value.Value {
+	text := func(s string) value.Value { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")) }
+	rules := make([]value.Value, len(d.Rules))
+	for i, r := range d.Rules {
+		rules[i] = text(r)
+	}
+	facts := make([]value.Value, len(d.Facts))
+	for i, f := range d.Facts {
+		m := []value.Member{
+			{Key: "pointer", Value: text(f.Pointer)},
+			{Key: "role", Value: text(string(f.Role))},
+			{Key: "integrity", Value: text(f.Label.Integrity.String())},
+		}
+		if f.Label.Secret {
+			m = append(m, value.Member{Key: "secret", Value: value.BoolValue(true)})
+		}
+		sources := make([]value.Value, len(f.Label.Sources))
+		for k, s := range f.Label.Sources {
+			sources[k] = text(s.Step)
+		}
+		if len(sources) > 0 {
+			m = append(m, value.Member{Key: "sources", Value: value.ListOf(sources...)})
+		}
+		if f.Accepted != "" {
+			m = append(m, value.Member{Key: "accepted", Value: text(f.Accepted)})
+		}
+		facts[i] = value.ObjectOf(m...)
+	}
+	return value.ObjectOf(
+		value.Member{Key: "policy", Value: text(d.Policy.String())},
+		value.Member{Key: "rules", Value: value.ListOf(rules...)},
+		value.Member{Key: "facts", Value: value.ListOf(facts...)},
+	)
 }
 
 // verdict gathers a decision: the worst effect wins, and of equals the first

@@ -43,8 +43,8 @@ func (f *Flow) Step(i int) *Promise {
 	return f.steps[i]
 }
 
-// Worst is the worst effect that is certain: with --on-ask refuse a run starts
-// only if it is [Allow].
+// Worst is the worst effect of any step, with labels as the declarations have
+// them: with --on-ask refuse a run starts only if it is [Allow].
 func (f *Flow) Worst() Effect {
 	worst := Allow
 	for _, p := range f.steps {

@@ -47,7 +47,7 @@ func (s *Session) judge(c *Call, static bool) *judgement {
 	j.part("", c.Args)
 	j.rules()
 	j.base()
-	if j.verdict.Effect == Ask {
+	if j.verdict.Effect == Ask && !static {
 		j.verdict.Group = value.ListOf(append(j.named, value.MustText(c.Tool.Name))...).Digest()
 	}
 	return j

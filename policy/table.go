@@ -199,6 +199,10 @@ func (r *reader) integrity(v value.Value, pointer string) Integrity {
 	return Untrusted
 }
 
+// maxExplained is the size from which a value is only measured: it is not
+// flattened to show its first characters.
+const maxExplained = 4 << 10
+
 // Explain writes a decision for a person: the answer, the rules that spoke, and
 // what was known of each part of the args. Values are JSON, shortened.
 func (d Decision) Explain(t *tool.Declaration) string {
@@ -213,7 +217,10 @@ func (d Decision) Explain(t *tool.Declaration) string {
 		if f.Accepted != "" {
 			fmt.Fprintf(&b, ", in the list %s", f.Accepted)
 		}
-		if !f.Value.IsZero() {
+		switch size := f.Value.Size(); {
+		case size > maxExplained:
+			fmt.Fprintf(&b, ": %d bytes", size)
+		case size > 0:
 			fmt.Fprintf(&b, ": %s", clip(f.Value.String()))
 		}
 		b.WriteByte('\n')

@@ -51,14 +51,14 @@ func (r *report) String() string {
 	return b.String()
 }
 
-// publish prints the report; with -update it also replaces the part of
-// docs/safety.md between the marks of that name.
+// publish prints the report and holds docs/safety.md to it: the part between the
+// marks of that name must be this report. With -update it is rewritten.
 func (r *report) publish(t *testing.T, name string) {
 	t.Helper()
 	text := r.String()
 	fmt.Print("\n" + text)
-	if !*update || os.Getenv(dirVariable) != "" {
-		return
+	if customData() || os.Getenv(searchVariable) != "" {
+		return // other data, other figures
 	}
 	path := filepath.Join("..", "..", "docs", "safety.md")
 	page, err := os.ReadFile(path)
@@ -67,11 +67,16 @@ func (r *report) publish(t *testing.T, name string) {
 	}
 	open, end := "<!-- figures: "+name+" -->\n", "<!-- end: "+name+" -->\n"
 	before, rest, ok := strings.Cut(string(page), open)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
+	old, after, ok2 := strings.Cut(rest, end)
+	switch {
+	case !ok || !ok2:
 		t.Fatalf("%s has no part between %q and %q", path, open, end)
-	}
-	if err := os.WriteFile(path, []byte(before+open+text+end+after), 0o644); err != nil {
-		t.Fatal(err)
+	case old == text:
+	case !*update:
+		t.Errorf("%s has other figures than these; run with -update", path)
+	default:
+		if err := os.WriteFile(path, []byte(before+open+text+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
