@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
@@ -31,7 +32,7 @@ func ExamplePolicy_Check() {
 	]`), plan.Limits{})
 	flow := p.Check(pl, policy.Author{Kind: policy.Planner, Grants: policy.NewGrants("answer my mail")})
 	for i, step := range pl.Steps {
-		fmt.Println(step.ID, flow.Step(i).Effect, flow.Step(i).Message)
+		fmt.Println(strings.TrimSpace(fmt.Sprint(step.ID, " ", flow.Step(i).Effect, " ", flow.Step(i).Message)))
 	}
 	// Output:
 	// read allow
@@ -71,7 +72,7 @@ func ExampleSession_Judge() {
 	for i, amount := range []string{"300", "150.50", "49.51"} {
 		c := policy.Call{Step: fmt.Sprint("s", i+1), Tool: d, Args: value.MustParse(`{"to":"ann","amount":` + amount + `}`)}
 		dec := s.Judge(c)
-		fmt.Println(amount, dec.Effect, dec.Message)
+		fmt.Println(strings.TrimSpace(fmt.Sprint(amount, " ", dec.Effect, " ", dec.Message)))
 		if dec.Effect == policy.Allow {
 			s.Begin(c)
 			s.End(c, "ok", value.MustText("done"))

@@ -83,7 +83,7 @@ func (p *Policy) Check(pl *plan.Plan, author Author) *Flow {
 		s.sources[step.ID] = &source{
 			Source: Source{Step: step.ID, Tool: d.Name},
 			labels: p.outputs[d.Name],
-			taint:  j.labels.all().tainted(),
+			args:   j.labels,
 			static: true,
 		}
 	}

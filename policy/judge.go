@@ -38,7 +38,7 @@ type judgement struct {
 
 func (s *Session) judge(c *Call, static bool) *judgement {
 	j := &judgement{session: s, call: c, static: static, certain: true}
-	j.labels = labeller{session: s, call: c}
+	j.labels = labeller{session: s, call: c, author: &s.author}
 	j.verdict.Policy = s.policy.digest
 	var err error
 	if j.roles, err = s.policy.rolesOf(c.Tool); err != nil {

@@ -393,3 +393,46 @@ func TestDenyWinsOverAskOverAllow(t *testing.T) {
 		}
 	}
 }
+
+// A large output costs nothing until something asks for a part of it, and then
+// no more than that part.
+func TestLargeOutputsAreLabelledLazily(t *testing.T) {
+	cat := bank(t)
+	p := mustCompile(t, trusting(), cat)
+	item := `{"id":"acct-1","text":"` + strings.Repeat("x", 1000) + `","all":{"a":1}},`
+	big := value.MustParse("[" + strings.Repeat(item, 10_000) + `{"id":"last"}]`)
+	if _, err := big.Lookup("10000.id"); err != nil { // the index is the value's own
+		t.Fatal(err)
+	}
+	search := policy.Call{Step: "s1", Tool: cat.Get("search"), Args: value.MustParse(`{"query":"q"}`)}
+	pay := policy.Call{
+		Step: "s2", Tool: cat.Get("transfer"), Args: value.ObjectOf(
+			value.Member{Key: "to", Value: value.MustText("last")}, value.Member{Key: "amount", Value: value.Int(5)}),
+		Origins: []policy.Origin{{Pointer: "/to", Step: "s1", Path: "10000.id", HasPath: true}},
+	}
+	allocs := testing.AllocsPerRun(10, func() {
+		s := p.Session("run", policy.Author{})
+		s.End(search, "ok", big)
+		if d := s.Judge(pay); d.Effect != policy.Allow {
+			t.Fatal(d.Message)
+		}
+	})
+	if allocs > 100 {
+		t.Errorf("got %.0f allocations for one leaf of 10 MB, want at most 100", allocs)
+	}
+}
+
+// What was known before the run stands for no value: an approval has nothing to
+// bind to there, and the run asks again with the value.
+func TestHostile063_TheCheckApprovesNothing(t *testing.T) {
+	cat := bank(t)
+	p := mustCompile(t, trusting(), cat)
+	text := `[{"id":"s1","tool":"search","args":{"query":"q"}},{"id":"s2","tool":"transfer","args":{"to":"$s1.0.text","amount":1}}]`
+	got, promise := run(t, p, cat, policy.Author{}, text, map[string]string{"s1": found})
+	if promise.Group != (value.Digest{}) || got.Group == (value.Digest{}) || got.Effect != policy.Ask {
+		t.Errorf("check: group %s; run: %s, group %s; want none, ask and one", promise.Group, got.Effect, got.Group)
+	}
+	if s := got.Value().String(); !strings.Contains(s, `{"pointer":"/to","role":"target","integrity":"untrusted","sources":["s1"]}`) || strings.Contains(s, "IGNORE") {
+		t.Errorf("the record of the decision is %s", s)
+	}
+}

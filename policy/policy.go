@@ -221,8 +221,8 @@ func (d *Document) Compile(cat *tool.Catalogue) (*Policy, error) {
 	seen := map[string]bool{}
 	for i := range d.Rules {
 		r := &d.Rules[i]
-		if r.ID == "" || seen[r.ID] || strings.HasPrefix(r.ID, "default.") {
-			fault(r.ID, r.at, "a rule needs an id of its own, which does not start with \"default.\"")
+		if r.ID == "" || seen[r.ID] || r.ID == "base" || strings.HasPrefix(r.ID, "default.") || strings.HasPrefix(r.ID, "lists.") {
+			fault(r.ID, r.at, "a rule needs an id of its own, which is not \"base\" and starts neither with \"default.\" nor with \"lists.\"")
 		}
 		seen[r.ID] = true
 		names, unknown := r.toolNames(cat)

@@ -70,7 +70,8 @@ type Session struct {
 type source struct {
 	Source
 	labels *outputLabels
-	taint  Label // what the call's own args pass on
+	args   labeller // of the call that gave the output: what went in taints what came out
+	taint  *Label   // of args, when it was first asked for
 	output value.Value
 	static bool // there is no output yet: labels are those of the declarations
 	memo   map[string]Label
@@ -127,10 +128,10 @@ func (s *Session) End(c Call, status string, output value.Value) {
 	p := s.begun[c.Step]
 	p.status, p.output = status, output
 	src := Source{Step: c.Step, Tool: c.Tool.Name}
-	labels := s.policy.outputs[c.Tool.Name]
-	taint := (&labeller{session: s, call: &c}).all().tainted()
 	if status == statusOK {
-		s.sources[c.Step] = &source{Source: src, labels: labels, taint: taint, output: output}
+		author := s.author // as it was when the call was made
+		s.sources[c.Step] = &source{Source: src, labels: s.policy.outputs[c.Tool.Name], output: output,
+			args: labeller{session: s, call: &c, author: &author}}
 	}
 	if s.author.Kind == Agent {
 		// A failure's text is the tool's too.
@@ -172,7 +173,7 @@ func (s *source) label(pointer string, v value.Value) Label {
 	}
 	l := s.labels.label(v, pointer)
 	l.Sources = []Source{s.Source}
-	l = l.Join(s.taint)
+	l = l.Join(s.tainted())
 	if s.memo == nil {
 		s.memo = map[string]Label{}
 	}
@@ -180,15 +181,28 @@ func (s *source) label(pointer string, v value.Value) Label {
 	return l
 }
 
+// tainted is what the args of the call pass on.
+func (s *source) tainted() Label {
+	if s.taint == nil {
+		var l Label
+		if s.args.call != nil {
+			l = s.args.all().tainted()
+		}
+		s.taint = &l
+	}
+	return *s.taint
+}
+
 // labeller labels the args of one call, part by part, as somebody asks.
 type labeller struct {
 	session *Session
 	call    *Call
+	author  *Author
 }
 
 // literal is the label of a literal leaf.
 func (l *labeller) literal(pointer string, v value.Value) Label {
-	return l.session.author.literal(l.call.Tool, pointer, v)
+	return l.author.literal(l.call.Tool, pointer, v)
 }
 
 func (a *Author) literal(d *tool.Declaration, pointer string, v value.Value) Label {
@@ -248,7 +262,7 @@ func (l *labeller) parts(pointer string, v value.Value, visit func(pointer strin
 			visit(pointer, v, l.fromOrigin(o, pointer, v))
 			return
 		}
-		if l.session.author.Kind == Person {
+		if l.author.Kind == Person {
 			visit(pointer, v, Label{})
 			return
 		}
@@ -273,7 +287,7 @@ func (l *labeller) fromOrigin(o *Origin, pointer string, v value.Value) Label {
 	if src.static {
 		label, _ := src.labels.declared(presumed(o.Path, o.HasPath))
 		label.Sources = []Source{src.Source}
-		return label.Join(src.taint)
+		return label.Join(src.tainted())
 	}
 	r := src.resolve(o.Path, o.HasPath)
 	if !r.ok {

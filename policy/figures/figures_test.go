@@ -308,9 +308,7 @@ func TestFiguresAgentDojo(t *testing.T) {
 		if how != variants[perLeafVariant] {
 			continue
 		}
-		for _, a := range plan.asked {
-			r.notes = append(r.notes, a)
-		}
+		r.notes = append(r.notes, plan.asked...)
 		if !customData() {
 			if pairs != 704 || plan.benign != 42 {
 				t.Errorf("got %d pairs and %d benign effects, want 704 and 42", pairs, plan.benign)
