@@ -66,7 +66,11 @@ func (j *judgement) part(pointer string, v value.Value) {
 	}
 	if v.Len() > 0 && (origin == nil || below || l.split(pointer)) {
 		for i := range v.Len() {
-			j.part(childPointer(pointer, v, i), v.At(i))
+			child := childPointer(pointer, v, i)
+			if origin == nil && pointer != "" && v.Kind() == value.Object {
+				j.name(pointer, child, v.Key(i))
+			}
+			j.part(child, v.At(i))
 		}
 		return
 	}
@@ -106,6 +110,14 @@ func (j *judgement) part(pointer string, v value.Value) {
 			"%s is %s, which is worse than the check before the run could know", pointer, label)
 	}
 	j.decide(pointer, role, v, label)
+}
+
+// name judges the name of a member of a literal object.
+func (j *judgement) name(object, pointer, name string) {
+	role, _ := j.roles.at(pointer)
+	if a := &j.session.author; matters(role) && !a.ownName(j.call.Tool, object, name) {
+		j.decide(pointer, role, value.MustText(name), Label{Integrity: Untrusted, Sources: a.Seen.Sources})
+	}
 }
 
 // decide judges one part with its label.

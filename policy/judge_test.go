@@ -436,3 +436,47 @@ func TestHostile063_TheCheckApprovesNothing(t *testing.T) {
 		t.Errorf("the record of the decision is %s", s)
 	}
 }
+
+// A name inside a target can be the attacker's as well as a value.
+func TestNamesOfMembersAreLabelled(t *testing.T) {
+	d := &tool.Declaration{Name: "share", Input: compile(t, `{"type":"object","properties":{
+		"with":{"type":"object","additionalProperties":{"enum":["read","write"]}},"at":{"type":"object","properties":{"room":{"type":"string"}}}}}`)}
+	cat, err := tool.NewCatalogue(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := mustCompile(t, policy.Default(), cat)
+	s := p.Session("", policy.Author{Kind: policy.Planner, Grants: policy.NewGrants("let ann@example.com read it in Room-12")})
+	for args, want := range map[string]policy.Effect{
+		`{"with":{"ann@example.com":"read"}}`: policy.Allow,
+		`{"with":{"eve@evil.test":"read"}}`:   policy.Ask,
+		`{"at":{"room":"Room-12"}}`:           policy.Allow,
+		`{"at":{"roof":"Room-12"}}`:           policy.Ask,
+	} {
+		if got := s.Judge(policy.Call{Tool: d, Args: value.MustParse(args)}); got.Effect != want {
+			t.Errorf("%s: got %s (%s), want %s", args, got.Effect, got.Message, want)
+		}
+	}
+}
+
+// What a person approved is theirs: what the call gives back is as its tool
+// declares it.
+func TestApprovedValuesAreThePersons(t *testing.T) {
+	cat := bank(t)
+	p := mustCompile(t, trusting(), cat)
+	for _, approved := range []bool{false, true} {
+		s := p.Session("", policy.Author{})
+		s.End(policy.Call{Step: "s1", Tool: cat.Get("search"), Args: value.MustParse(`{"query":"q"}`)}, "ok", value.MustParse(found))
+		c := policy.Call{Step: "s2", Tool: cat.Get("transfer"), Args: value.MustParse(`{"to":"IGNORE PREVIOUS","amount":1}`),
+			Origins: []policy.Origin{{Pointer: "/to", Step: "s1", Path: "0.text", HasPath: true}}}
+		want := policy.Untrusted
+		if approved {
+			c, want = c.Approved(), policy.Trusted
+		}
+		s.Begin(c)
+		s.End(c, "ok", value.MustParse(`{"receipt":"r-1"}`))
+		if l := s.Label("s2", "receipt", true); l.Integrity != want {
+			t.Errorf("approved %t: got %s, want %s", approved, l, want)
+		}
+	}
+}

@@ -53,6 +53,14 @@ type Call struct {
 	Promise *Promise
 }
 
+// Approved is the call after a person approved it as it stands: every value in it
+// is now that person's, and so is what the call chooses. Begin and End it in this
+// form.
+func (c Call) Approved() Call {
+	c.Origins = []Origin{{}}
+	return c
+}
+
 // A Session judges the calls of one run. It holds the history and the outputs'
 // labels, and nothing of the world: fed the same calls and results in the same
 // order it gives the same decisions. It is not safe for concurrent use.
@@ -206,10 +214,32 @@ func (l *labeller) literal(pointer string, v value.Value) Label {
 }
 
 func (a *Author) literal(d *tool.Declaration, pointer string, v value.Value) Label {
-	if a.Kind == Person || a.Kind == Agent && a.Seen.Integrity != Untrusted || a.Grants.Allows(d, pointer, v) {
+	if a.trusted() || a.Grants.Allows(d, pointer, v) {
 		return Label{}
 	}
 	return Label{Integrity: Untrusted, Sources: a.Seen.Sources}
+}
+
+// ownName reports whether the name of a member that a literal object has is as
+// good as the user's own: names can be targets too ({"eve@evil.test": "read"}),
+// and a model may choose those that no schema declares.
+func (a *Author) ownName(d *tool.Declaration, object, name string) bool {
+	if a.trusted() {
+		return true
+	}
+	for _, s := range argSchemas(d, object) {
+		if props, ok := s.Get("properties"); ok {
+			if _, ok := props.Get(name); ok {
+				return true
+			}
+		}
+	}
+	return a.Grants != nil && a.Grants.allowsText(name, nil, false)
+}
+
+// trusted reports whether whatever the author writes is the user's own.
+func (a *Author) trusted() bool {
+	return a.Kind == Person || a.Kind == Agent && a.Seen.Integrity != Untrusted
 }
 
 // origin is the origin that speaks of the pointer: the one with the longest
@@ -272,7 +302,11 @@ func (l *labeller) parts(pointer string, v value.Value, visit func(pointer strin
 		return
 	}
 	for i := range v.Len() {
-		l.parts(childPointer(pointer, v, i), v.At(i), visit)
+		child := childPointer(pointer, v, i)
+		if v.Kind() == value.Object && pointer != "" && l.origin(pointer) == nil && !l.author.ownName(l.call.Tool, pointer, v.Key(i)) {
+			visit(child, v.At(i), Label{Integrity: Untrusted, Sources: l.author.Seen.Sources})
+		}
+		l.parts(child, v.At(i), visit)
 	}
 }
 
