@@ -160,14 +160,15 @@ func ObjectOf(ms ...Member) Value {
 	keys := make([]string, len(ms))
 	vals := make([]Value, len(ms))
 	for i, m := range ms {
-		for _, k := range keys[:i] {
-			if k == m.Key {
-				panic("value: duplicate member " + strconv.Quote(m.Key))
-			}
-		}
 		keys[i], vals[i] = m.Key, m.Value
 	}
-	return compose(Object, keys, vals)
+	v := compose(Object, keys, vals)
+	for i, k := range keys {
+		if v.n.kids.Load().find(k) != i {
+			panic("value: duplicate member " + strconv.Quote(k))
+		}
+	}
+	return v
 }
 
 // compose makes a composite that owns keys and vals.

@@ -265,3 +265,20 @@ func FuzzLookup(f *testing.F) {
 		}
 	})
 }
+
+func TestObjectOfRefusesADuplicate(t *testing.T) {
+	for _, n := range []int{2, 40} { // below and above where members get a map
+		ms := make([]Member, n)
+		for i := range ms {
+			ms[i] = Member{Key: string(rune('a' + i%(n-1))), Value: NullValue()}
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("an object of %d members with a duplicate was made", n)
+				}
+			}()
+			ObjectOf(ms...)
+		}()
+	}
+}
