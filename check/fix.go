@@ -13,6 +13,10 @@ import (
 // circles.
 const maxRounds = 16
 
+// maxChanges is after how many changes Fix begins no other round: two for every
+// step of the largest plan.
+const maxChanges = 2 * plan.DefaultSteps
+
 // A Fixed is what Fix made of a document.
 type Fixed struct {
 	Text    []byte   // the document; only the references in Changes are other than before
@@ -43,7 +47,7 @@ func Fix(text []byte, o Options) Fixed {
 		if best.Report == nil || f.Report.Count(Error) <= best.Report.Count(Error) {
 			best = Fixed{f.Text, slices.Clone(f.Changes), f.Report}
 		}
-		if p == nil || round == maxRounds {
+		if p == nil || round == maxRounds || len(f.Changes) > maxChanges {
 			return best
 		}
 		changes := renames(p, f.Report)
