@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/value"
@@ -67,12 +68,13 @@ func renames(p *plan.Plan, r *Report) []Change {
 advice:
 	for _, d := range r.Diagnostics {
 		var of []Change
+		args := p.Pointer(p.Index(d.Step)) + "/args/"
 		for _, op := range d.Advice {
-			old, isText := doc.AtPointer(op.Path)
-			from, _ := old.Text()
+			old, _ := doc.AtPointer(op.Path)
+			from, isText := old.Text()
 			to, _ := op.Value.Text()
 			ref, _, isRef := p.Read(to)
-			if op.Op != "replace" || !isText || taken[op.Path] || !isRef || ref.Step < 0 {
+			if op.Op != "replace" || !strings.HasPrefix(op.Path, args) || !isText || !isRef || ref.Step < 0 || taken[op.Path] {
 				continue advice
 			}
 			of = append(of, Change{d.Code, d.Step, op.Path, from, to, d.Candidates})
