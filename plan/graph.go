@@ -11,7 +11,7 @@ func (p *Plan) link() {
 	room, edges := make([]int, most), 0
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		deps := room[:0:len(s.After)+len(s.Refs)]
+		deps := room[: 0 : len(s.After)+len(s.Refs)]
 		room = room[cap(deps):]
 		for _, id := range s.After {
 			if d := p.ids.index(id); d >= 0 {
