@@ -341,12 +341,9 @@ func (m *Machine) State() State {
 // Next returns the next action that may be taken now. ok is false when nothing
 // may start until an event comes; State says why. Every action is offered once.
 func (m *Machine) Next() (a Action, ok bool) {
-	for len(m.again) > 0 {
+	if len(m.again) > 0 {
 		a = m.again[0]
 		m.again = m.again[1:]
-		if len(m.again) == 0 {
-			m.again = nil
-		}
 		return a, true
 	}
 	for !m.cancelled && m.running < m.opt.Workers {

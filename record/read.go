@@ -309,3 +309,16 @@ func (h *History) Report(c *tool.Catalogue) (*machine.Report, error) {
 func (h *History) options() run.Options {
 	return run.Options{Budget: h.Budget, Workers: h.Workers, Eager: h.Eager, MaxArgs: h.MaxArgs, Past: h.Past}
 }
+
+// Lost are the steps whose last call was begun before a crash, was found to have
+// no outcome, and was not resolved, in plan order. Those whose tool is safe to
+// repeat are called again by resume.
+func (h *History) Lost() []string {
+	var steps []string
+	for i := range h.Plan.Steps {
+		if id := h.Plan.Steps[i].ID; h.lost[id] != nil {
+			steps = append(steps, id)
+		}
+	}
+	return steps
+}

@@ -50,7 +50,7 @@ type Options struct {
 	Gate     call.Gate     // nil: every call is allowed
 	Limits   *call.Limits  // per tool; nil: none
 
-	// ID is the run's id, told to tools and events; "" without a journal.
+	// ID is the run's id, which tools are told; "": a new one of this run alone.
 	ID string
 	// Key makes idempotency keys that stay the same over resumes; nil: keys that
 	// are good for this run alone.
@@ -196,6 +196,9 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	}
 	if d.opt.Key == nil {
 		d.opt.Key = d.key
+	}
+	if d.opt.ID == "" {
+		d.opt.ID = "unrecorded-" + rand.Text()
 	}
 	return d
 }
