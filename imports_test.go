@@ -33,6 +33,8 @@ var levels = map[string]int{
 	"tool/mcp":      6,
 	"run":           7,
 	"config":        7,
+	"model":         7,
+	"agent":         8,
 	"journal":       5,
 	"record":        8,
 	"terminal":      8,

@@ -172,3 +172,50 @@ func TestClosedStore(t *testing.T) {
 	s = open(t, s.Path(), journal.Options{})
 	equal(t, lines(t, s, "r1", 0), []string{`0 start null`, `1 event null`})
 }
+
+// TestNoGapAfterAFailure appends to a run while a commit of it is failing: what
+// came later must not be written behind the gap.
+func TestNoGapAfterAFailure(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan error)
+	var armed atomic.Bool
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"), journal.Options{BeforeCommit: func() error {
+		if armed.CompareAndSwap(true, false) {
+			close(entered)
+			return <-release
+		}
+		return nil
+	}})
+	r := create(t, s, journal.Start{})
+	appendWait(t, r, record("event", `1`))
+	armed.Store(true)
+	lost := r.Append(record("event", `2`))
+	<-entered
+	behind := r.Append(record("event", `3`))
+	release <- errDisk
+	for name, ticket := range map[string]journal.Ticket{"lost": lost, "behind": behind} {
+		if err := ticket.Wait(t.Context()); !errors.Is(err, errDisk) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	appendWait(t, create(t, s, journal.Start{}), record("event", `1`))
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	equal(t, lines(t, s, r.ID(), 0), []string{`0 start null`, `1 event 1`})
+}
+
+func TestPanicFailsTheCommitOnly(t *testing.T) {
+	var armed atomic.Bool
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"), journal.Options{BeforeCommit: func() error {
+		if armed.CompareAndSwap(true, false) {
+			panic("no such luck")
+		}
+		return nil
+	}})
+	r := create(t, s, journal.Start{})
+	armed.Store(true)
+	if err := r.AppendWait(t.Context(), record("event", `1`)); !errors.Is(err, journal.ErrJournal) || !strings.Contains(err.Error(), "no such luck") {
+		t.Errorf("append: %v", err)
+	}
+	appendWait(t, create(t, s, journal.Start{}), record("event", `1`))
+}

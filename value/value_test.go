@@ -282,3 +282,23 @@ func TestObjectOfRefusesADuplicate(t *testing.T) {
 		}()
 	}
 }
+
+func TestComposed(t *testing.T) {
+	text := MustParse(`{"a":[1]}`)
+	for name, c := range map[string]struct {
+		v    Value
+		want bool
+	}{
+		"no value":      {Value{}, false},
+		"scalar":        {Int(1), false},
+		"text":          {text, false},
+		"part of text":  {text.At(0), false},
+		"list of text":  {ListOf(text), true},
+		"object":        {ObjectOf(Member{"a", text}), true},
+		"part of those": {ListOf(text).At(0), false},
+	} {
+		if got := c.v.Composed(); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
