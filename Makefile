@@ -8,7 +8,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 30s
 RACE       ?= -race
 
-.PHONY: build demo test lint unit fuzz bench npm clean
+.PHONY: build demo test lint unit fuzz bench search npm clean
 
 build: bin/callsheet
 
@@ -34,6 +34,11 @@ fuzz:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./value ./plan ./check ./run
+
+# A longer search for a call that slips through the shipped policy.
+SEARCH ?= 10000000
+search:
+	CALLSHEET_SEARCH=$(SEARCH) $(GO) test -v -timeout 6h -run FiguresSearch ./policy/figures
 
 # The real MCP servers of the tests and the demo. Without node they are left
 # out, and the tests that want them say so.
