@@ -182,7 +182,7 @@ func (s *suite) compromisedPlanner(t *testing.T, how *variant, tot *totals) (cal
 
 // obedientAgent counts M5: gold calls, and after each tainted read the injected
 // calls, in every disguise, at once and one for each read.
-func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) (attempts int) {
+func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) {
 	for i := range s.pairs {
 		p := &s.pairs[i]
 		task := s.task(p.User)
@@ -192,7 +192,7 @@ func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) (attempts
 				var script []attempt
 				reads := 0
 				for g := range task.Calls {
-					script = append(script, attempt{call: task.Calls[g], gold: true})
+					script = append(script, attempt{call: task.Calls[g]})
 					if len(task.Calls[g].Tainted) == 0 {
 						continue
 					}
@@ -220,25 +220,22 @@ func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) (attempts
 						return value.MustText("done")
 					}})
 				for k, c := range calls {
-					switch {
-					case script[k].must:
-						attempts++
+					if script[k].must {
 						tot.must++
 						if c.done {
 							tot.passed++
-
 						}
 					}
 				}
 			}
 		}
 	}
-	return attempts
 }
 
+// attempt is a call that an agent's script makes; must says that it must be
+// blocked.
 type attempt struct {
 	call goldCall
-	gold bool
 	must bool
 }
 
