@@ -36,6 +36,7 @@ var levels = map[string]int{
 	"model":         7,
 	"agent":         8,
 	"journal":       5,
+	"gate":          7,
 	"record":        8,
 	"terminal":      8,
 	"cmd/callsheet": 11,

@@ -304,6 +304,20 @@ func (p *Policy) mayAccept(name, pointer string) bool {
 	return false
 }
 
+// LooksBack reports whether some rule looks at the history: then the order in
+// which calls are judged is part of the answer, and a run makes one call at a
+// time so that parallelism cannot change it.
+func (p *Policy) LooksBack() bool {
+	for _, rules := range p.byTool {
+		for _, r := range rules {
+			if r.history {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // needsRun reports whether only the run can evaluate the rule: it looks at the
 // history, or at an arg of which a reference is a part.
 func (r *ruleFor) needsRun(c *Call) bool {

@@ -141,7 +141,7 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		if err != nil {
 			return err
 		}
-		past(machine.Event{Kind: machine.Judged, Verdict: v, Code: str(body, "code"), Message: str(body, "message")})
+		past(machine.Event{Kind: machine.Judged, Verdict: v, Person: flag(body, "person"), Code: str(body, "code"), Message: str(body, "message")})
 		h.setArgs(step, str(body, "args_digest"))
 		delete(h.asks, step)
 		if ask, ok := body.Get("ask"); ok && v == machine.Ask {
@@ -263,7 +263,7 @@ func (h *History) answer(e journal.Entry, step string, body value.Value, past fu
 	if why := str(body, "why"); why != "" {
 		message += ": " + why
 	}
-	past(machine.Event{Kind: machine.Judged, Verdict: v, Code: "person", Message: message})
+	past(machine.Event{Kind: machine.Judged, Verdict: v, Person: true, Code: "person", Message: message})
 }
 
 func verdict(s string) (machine.Verdict, error) {

@@ -113,7 +113,7 @@ func formsOf(s string) []string {
 	}
 	h := hex.EncodeToString([]byte(s))
 	add(h, strings.ToUpper(h))
-	for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s), everyByte(s)} {
+	for _, escaped := range []string{url.QueryEscape(s), url.PathEscape(s), everyByte(s), butAlphanumerics(s)} {
 		add(escaped, lowerEscapes(escaped))
 	}
 	// Escaped once as a string in JSON, and twice as JSON inside a JSON string,
@@ -142,6 +142,21 @@ func everyByte(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		fmt.Fprintf(&b, "%%%02X", s[i])
+	}
+	return b.String()
+}
+
+// butAlphanumerics percent-encodes everything but ASCII letters and digits, as
+// cautious clients do.
+func butAlphanumerics(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
 	}
 	return b.String()
 }
