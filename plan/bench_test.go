@@ -35,7 +35,7 @@ func BenchmarkDecode10kSteps(b *testing.B) {
 
 // A document of a million steps is refused by its size, before it is read.
 func BenchmarkDecodeRefuses36MB(b *testing.B) {
-	text := []byte("[" + strings.Repeat(`{"id":"a","tool":"t","args":{"x":1}},`, 1_000_000))
+	text := []byte("[" + strings.Repeat(`{"id":"s1","tool":"t","args":{"x":1}},`, 1_000_000))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Decode(text, Limits{}); err == nil {

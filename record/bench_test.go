@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -114,13 +115,17 @@ func BenchmarkLoneChain(b *testing.B) {
 }
 
 // BenchmarkJournalling is what a journal adds to the CPU time of a step: the
-// same work without one and with one in turn, the least of each.
+// same work without one and with one in turn, the least of each. Beside it, what
+// one raw write and sync of a page costs in CPU time: a lone chain pays that for
+// every step, runs side by side share it.
 func BenchmarkJournalling(b *testing.B) {
+	const syncs = 200
 	for _, load := range []struct{ plans, steps int }{{500, 10}, {1, 1_000}} {
 		b.Run(fmt.Sprintf("%dx%d", load.plans, load.steps), func(b *testing.B) {
 			store, _ := openStore(b)
 			tools, p := noopTools(b), chainOf(b, "read", load.steps)
-			without, with := math.Inf(1), math.Inf(1)
+			without, with, sync := math.Inf(1), math.Inf(1), math.Inf(1)
+			raw := rawFile(b)
 			perStep := func(do func()) float64 { return cpu(do) / float64(load.plans*load.steps) }
 			for b.Loop() {
 				without = min(without, perStep(func() {
@@ -131,9 +136,11 @@ func BenchmarkJournalling(b *testing.B) {
 					})
 				}))
 				with = min(with, perStep(func() { recorded(b, store, p, tools, load.plans) }))
+				sync = min(sync, cpu(func() { writeAndSync(b, raw, syncs) })/syncs)
 			}
 			b.ReportMetric(with, "cpu-µs/step")
 			b.ReportMetric(with-without, "added-cpu-µs/step")
+			b.ReportMetric(sync, "cpu-µs/raw-sync")
 		})
 	}
 }
@@ -193,6 +200,27 @@ func BenchmarkLength(b *testing.B) {
 	b.ReportMetric(atLong.wall, "µs/step@10000")
 	b.ReportMetric(atShort.cpu, "cpu-µs/step@100")
 	b.ReportMetric(atLong.cpu, "cpu-µs/step@10000")
+}
+
+func rawFile(b *testing.B) *os.File {
+	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { f.Close() })
+	return f
+}
+
+func writeAndSync(b *testing.B, f *os.File, times int) {
+	page := make([]byte, 4096)
+	for range times {
+		if _, err := f.Write(page); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // cpu is the CPU time, in microseconds, that this process used during do.
