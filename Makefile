@@ -33,7 +33,7 @@ fuzz:
 	./.ci/fuzz $(FUZZTIME)
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./value ./plan ./check ./run
+	$(GO) run ./bench/report
 
 # The real MCP servers of the tests and the demo. Without node they are left
 # out, and the tests that want them say so.
