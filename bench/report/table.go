@@ -14,7 +14,7 @@ var (
 	whole = &suite{dir: ".", args: []string{"-bench", "Binary", "-benchtime", "50x", "./cmd/callsheet"}}
 	lone  = &suite{dir: ".", args: []string{"-bench", "^BenchmarkDurable|LoneChain|Journalling", "-benchtime", "500ms", "./record"}}
 	grown = &suite{dir: ".", args: []string{"-bench", "StoredRuns|Length", "-benchtime", "5x", "./record"}, turns: true}
-	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "5x"}, turns: true}
+	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}, turns: true}
 
 	suites = []*suite{inRun, check, size, whole, lone, grown, dbos}
 )
@@ -91,7 +91,7 @@ func tableOf(f figures) (string, error) {
 		}
 		wanted, verdict := "", ""
 		if r.target != (target{}) {
-			wanted = r.target.sign + " " + number(r.target.bound) + " " + r.unit
+			wanted = fmt.Sprintf("%s %s %s", r.target.sign, grouped(strconv.FormatFloat(r.target.bound, 'f', -1, 64)), r.unit)
 			if r.target.missedBy(x) {
 				verdict = "**missed**"
 			}
@@ -136,18 +136,21 @@ func (m metric) best(f figures) (float64, error) {
 	return x, err
 }
 
-// number writes three digits, and spaces between the thousands.
+// number writes three digits.
 func number(x float64) string {
-	if x == 0 {
-		return "0"
+	const small = 0.001 // what is less is as good as nothing here
+	if x < small {
+		return "< " + strconv.FormatFloat(small, 'f', -1, 64)
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-2)
-	x = math.Round(x/unit) * unit
-	if x < 1000 {
-		return strconv.FormatFloat(x, 'f', max(0, -int(math.Round(math.Log10(unit)))), 64)
-	}
-	s := strconv.FormatFloat(x, 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	decimals := max(0, -int(math.Round(math.Log10(unit))))
+	return grouped(strconv.FormatFloat(math.Round(x/unit)*unit, 'f', decimals, 64))
+}
+
+// grouped puts spaces between the thousands.
+func grouped(s string) string {
+	whole, _, _ := strings.Cut(s, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
 		s = s[:i] + " " + s[i:]
 	}
 	return s
