@@ -101,7 +101,7 @@ type Resolution struct {
 }
 
 // Resolve records what became of the lost call of a step. An output that does
-// not fit the output schema that the tool had is refused. It does not resume the
+// not fit the output schema that the tool had is refused with [ErrUnfit]. It does not resume the
 // run.
 func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution) error {
 	h, err := Load(ctx, store, id)
@@ -135,7 +135,7 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 			return fmt.Errorf("run %s, step %q: %w: its output feeds a secret arg; say that it did not happen, and it is called again, or give it up", id, step, ErrSecretOutput)
 		}
 		if f := d.CheckOutput(r.Output); f != nil {
-			return fmt.Errorf("run %s, step %q: the output does not fit: %w", id, step, f)
+			return fmt.Errorf("run %s, step %q: %w: %w", id, step, ErrUnfit, f)
 		}
 	case machine.DidNotHappen:
 		word, r.Output = "did_not_happen", value.Value{}

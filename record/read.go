@@ -120,11 +120,18 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != "plan" {
-		return nil, fmt.Errorf("run %s is of kind %q, not a plan's", id, sum.Kind)
+	h, err := newHistory(sum)
+	if err != nil {
+		return nil, err
 	}
-	h := &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}
 	return h, h.read(ctx, store.Entries(ctx, id, 0))
+}
+
+func newHistory(sum journal.Summary) (*History, error) {
+	if sum.Kind != "plan" {
+		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
+	}
+	return &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}, nil
 }
 
 func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
