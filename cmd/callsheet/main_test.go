@@ -26,6 +26,10 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			return nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
@@ -81,7 +85,8 @@ func start(t *testing.T, script string) *running {
 		t.Fatal(err)
 	}
 	r := &running{}
-	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute}
+	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute,
+		Env: append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, ".state"))}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
