@@ -17,10 +17,6 @@ const (
 	maxPages = 100
 )
 
-// CodeToolChanged is the code of a call whose tool is no longer defined as it
-// was when the source was opened. Nothing was sent.
-const CodeToolChanged = "tool_changed"
-
 // A Refusal names a tool that the server lists and that was left out.
 type Refusal struct {
 	Name   string // the server's own
