@@ -348,6 +348,10 @@ func (d *driver) next() (first machine.Action, ok bool) {
 	return first, ok
 }
 
+// errGone is the result of an action until there is another: a gate or a
+// recorder that ends its goroutine has allowed nothing.
+var errGone = errors.New("the gate or the recorder ended its goroutine")
+
 // work does one action after the other until there is none for it. A call that
 // was given up is settled by whoever gave it up, and its worker ends.
 func (d *driver) work(a machine.Action) {
@@ -368,14 +372,15 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
+		r = result{err: errGone}
 		if out, ok := d.reuse(a); ok {
 			r = result{reused: out}
 			if d.opt.Recorder != nil {
 				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
 			}
 		} else if a.Kind == machine.Judge {
-			r = result{}
-			r.dec, r.err = d.scope.Judge(d.request(a))
+			dec, err := d.scope.Judge(d.request(a))
+			r = result{dec: dec, err: err}
 		} else if d.scope.Start(d.request(a), deliver) {
 			settled = true
 			return
@@ -474,6 +479,9 @@ func (d *driver) request(a machine.Action) call.Request {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if d.over {
+				return // a handler that was given up still talks
+			}
 			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}
