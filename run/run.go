@@ -302,6 +302,10 @@ func (d *driver) next() (first machine.Action, ok bool) {
 	return first, ok
 }
 
+// errGone is the result of an action until there is another: a gate or a
+// recorder that ends its goroutine has allowed nothing.
+var errGone = errors.New("the gate or the recorder ended its goroutine")
+
 // work does one action after the other until there is none for it. A call that
 // was given up is settled by whoever gave it up, and its worker ends.
 func (d *driver) work(a machine.Action) {
@@ -322,6 +326,7 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
+		r = result{err: errGone}
 		if out, ok := d.reuse(a); ok {
 			r = result{reused: out}
 			d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false)
@@ -329,8 +334,8 @@ func (d *driver) work(a machine.Action) {
 				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
 			}
 		} else if a.Kind == machine.Judge {
-			r = result{}
-			r.dec, r.err = d.scope.Judge(d.request(a))
+			dec, err := d.scope.Judge(d.request(a))
+			r = result{dec: dec, err: err}
 		} else if d.follow(a, machine.Event{}, true); d.scope.Start(d.request(a), deliver) {
 			settled = true
 			return
@@ -429,6 +434,9 @@ func (d *driver) request(a machine.Action) call.Request {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if d.over {
+				return // a handler that was given up still talks
+			}
 			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}

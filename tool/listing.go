@@ -97,21 +97,12 @@ func (l *listing) declaration(entry value.Value, at string) *Declaration {
 	d.Output = l.schema(entry, at, "outputSchema")
 	if hints := l.get(entry, at, "annotations", value.Object); !hints.IsZero() {
 		at := at + "/annotations"
-		l.known(hints, at, "title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-		for _, hint := range []struct {
-			name string
-			into *bool
-		}{
-			{"readOnlyHint", &d.Effects.ReadOnly}, {"destructiveHint", &d.Effects.Destructive},
-			{"idempotentHint", &d.Effects.Idempotent}, {"openWorldHint", &d.Effects.OpenWorld},
-		} {
-			if b, ok := l.get(hints, at, hint.name, value.Bool).Bool(); ok {
-				*hint.into = b
-			}
+		names := []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+		l.known(hints, at, append(names, "title")...)
+		for _, name := range names {
+			l.get(hints, at, name, value.Bool)
 		}
-		if d.Effects.ReadOnly {
-			d.Effects.Destructive = false
-		}
+		d.Effects = Annotated(hints)
 	}
 	return d
 }
