@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFiguresAreTheBestOfTheRounds(t *testing.T) {
+func TestFiguresAreTheBestOfAllTimes(t *testing.T) {
 	f := figures{}
 	for _, out := range []string{
 		"goos: linux\nBenchmarkX/workers=8-2   \t 10\t 37065815 ns/op\t 3707 ns/step\t 269790 steps/s\nPASS\n",
