@@ -63,7 +63,7 @@ func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
 		d := l.declaration(entry, at)
 		d.Source = source
 		if was, ok := first[d.Name]; ok && d.Name != "" {
-			l.fault(at+"/name", "the name %s is taken by the tool at %s", quote(d.Name), was)
+			l.fault(at+"/name", "the name %s is taken by the tool at %s", value.Quoted(d.Name), was)
 		} else {
 			first[d.Name] = at
 		}
@@ -145,9 +145,9 @@ func (l *listing) known(v value.Value, at string, names ...string) {
 		if slices.Contains(names, k) {
 			continue
 		}
-		says := "the field " + quote(k) + " is not known here"
+		says := "the field " + value.Quoted(k) + " is not known here"
 		if near := Nearest(k, names, 1); len(near) > 0 {
-			says += "; did you mean " + quote(near[0]) + "?"
+			says += "; did you mean " + value.Quoted(near[0]) + "?"
 		} else {
 			says += "; there are " + strings.Join(names, ", ")
 		}
