@@ -21,6 +21,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -160,14 +161,16 @@ func ObjectOf(ms ...Member) Value {
 	keys := make([]string, len(ms))
 	vals := make([]Value, len(ms))
 	for i, m := range ms {
-		for _, k := range keys[:i] {
-			if k == m.Key {
-				panic("value: duplicate member " + strconv.Quote(m.Key))
-			}
+		if len(ms) <= indexAbove && slices.Contains(keys[:i], m.Key) {
+			panic("value: duplicate member " + strconv.Quote(m.Key))
 		}
 		keys[i], vals[i] = m.Key, m.Value
 	}
-	return compose(Object, keys, vals)
+	v := compose(Object, keys, vals)
+	if c := v.children(); c.index != nil && len(c.index) != len(keys) {
+		panic("value: duplicate member")
+	}
+	return v
 }
 
 // compose makes a composite that owns keys and vals.
