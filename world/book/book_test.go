@@ -196,7 +196,7 @@ func TestSearch(t *testing.T) {
 		kinds []string
 		want  string
 	}{
-		{"fractional digit", nil, "note:balance_format"}, {"covered withdrawal", []string{"rule"}, "rule:withdraw_success"},
+		{"fractional digit", nil, "note:balance_format"}, {"covered withdrawal", []string{"rule"}, "rule:withdraw_success rule:withdraw_insufficient"},
 		{"余额", nil, "note:cjk"}, {"取款 失败", nil, "note:cjk"}, {"средств", nil, "note:ru"}, {"  ", nil, ""}, {"100%", nil, ""}, {`" OR *`, nil, ""},
 	} {
 		hits, err := b.Search(t.Context(), q.query, q.kinds, 8)
