@@ -45,6 +45,7 @@ type Engine struct {
 	k         Knowledge
 	actions   map[string]*action // by name and alias
 	rules     map[string]*world.Rule
+	order     map[string]int // of rules in the worldbook
 	renderers map[string]*world.RenderContract
 	fields    map[string]*field
 	typed     []*field // in the order of the schema
@@ -69,7 +70,7 @@ type field struct {
 // New makes an engine. Two actions that share a name or alias, a rule of an
 // unknown action or renderer, and two rules of one id are errors.
 func New(k Knowledge) (*Engine, error) {
-	e := &Engine{k: k, actions: map[string]*action{}, rules: map[string]*world.Rule{}, renderers: map[string]*world.RenderContract{}, fields: map[string]*field{}}
+	e := &Engine{k: k, actions: map[string]*action{}, rules: map[string]*world.Rule{}, order: map[string]int{}, renderers: map[string]*world.RenderContract{}, fields: map[string]*field{}}
 	for i := range k.Actions {
 		spec := &k.Actions[i]
 		a := &action{spec: spec}
@@ -96,7 +97,7 @@ func New(k Knowledge) (*Engine, error) {
 		case e.rules[r.ID] != nil:
 			return nil, fmt.Errorf("two rules have the id %q", r.ID)
 		}
-		e.rules[r.ID] = r
+		e.rules[r.ID], e.order[r.ID] = r, i
 		a.rules = append(a.rules, r)
 		if u := users[r.Renderer]; len(u) == 0 || u[len(u)-1] != a {
 			users[r.Renderer] = append(u, a)
@@ -171,6 +172,17 @@ func (e *Engine) Knowledge() *Knowledge { return &e.k }
 
 // Rule returns a rule by id, nil without one.
 func (e *Engine) Rule(id string) *world.Rule { return e.rules[id] }
+
+// RulesOf returns the rules of an action in the order of the worldbook.
+func (e *Engine) RulesOf(action string) []*world.Rule {
+	known := e.actions[action]
+	if known == nil {
+		return nil
+	}
+	out := slices.Clone(known.rules)
+	slices.SortFunc(out, func(a, b *world.Rule) int { return cmp.Compare(e.order[a.ID], e.order[b.ID]) })
+	return out
+}
 
 // Renderer returns a contract by id, nil without one.
 func (e *Engine) Renderer(id string) *world.RenderContract { return e.renderers[id] }
