@@ -50,6 +50,9 @@ type Request struct {
 	// logs, and a router of several models can choose by it.
 	Role   string
 	Choice Choice
+	// Round numbers the requests of one run from 1; 0: not said. It is never
+	// sent to a provider.
+	Round int
 	// MaxTokens bounds the tokens of the reply. 0 means the adapter's default.
 	MaxTokens int
 	// Progress is given the text of the reply as it arrives. An adapter streams

@@ -113,7 +113,6 @@ func FreshIDs(calls []Call, round int) (edits []string) {
 // string, so that not one byte of it can change. It fails on text that is not
 // UTF-8.
 func (r *Reply) Value() (value.Value, error) {
-	text := func(s string) value.Value { return value.MustText(s) }
 	calls := make([]value.Value, len(r.Calls))
 	for i, c := range r.Calls {
 		for _, s := range []string{c.ID, c.ProviderID, c.Name, c.Arguments} {
@@ -121,11 +120,11 @@ func (r *Reply) Value() (value.Value, error) {
 				return value.Value{}, fmt.Errorf("call %d of a reply: %w", i+1, err)
 			}
 		}
-		ms := []value.Member{{Key: "id", Value: text(c.ID)}}
+		ms := []value.Member{{Key: "id", Value: value.MustText(c.ID)}}
 		if c.ProviderID != "" {
-			ms = append(ms, value.Member{Key: "provider_id", Value: text(c.ProviderID)})
+			ms = append(ms, value.Member{Key: "provider_id", Value: value.MustText(c.ProviderID)})
 		}
-		calls[i] = value.ObjectOf(append(ms, value.Member{Key: "name", Value: text(c.Name)}, value.Member{Key: "arguments", Value: text(c.Arguments)})...)
+		calls[i] = value.ObjectOf(append(ms, value.Member{Key: "name", Value: value.MustText(c.Name)}, value.Member{Key: "arguments", Value: value.MustText(c.Arguments)})...)
 	}
 	var ms []value.Member
 	for _, m := range []struct{ key, text string }{
@@ -142,7 +141,7 @@ func (r *Reply) Value() (value.Value, error) {
 	if len(calls) > 0 {
 		ms = append(ms, value.Member{Key: "calls", Value: value.ListOf(calls...)})
 	}
-	ms = append(ms, value.Member{Key: "finish", Value: text(r.Finish.String())})
+	ms = append(ms, value.Member{Key: "finish", Value: value.MustText(r.Finish.String())})
 	if r.Usage.Prompt != nil {
 		ms = append(ms, value.Member{Key: "prompt_tokens", Value: value.Int(int64(*r.Usage.Prompt))})
 	}
