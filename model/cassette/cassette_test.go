@@ -156,7 +156,7 @@ func TestFileFaults(t *testing.T) {
 		":2: the last line has no": strings.TrimSuffix(string(good), "\n"),
 		"stands twice":             string(good) + line,
 		"is no digest":             strings.Replace(string(good), `"key":"`, `"key":"x`, 1),
-		":2: line 1, column 2":                     "{\"cassette\":1}\n{]\n",
+		":2: line 1, column 2":     "{\"cassette\":1}\n{]\n",
 		"tape":                     strings.Replace(string(good), `"role"`, `"tape"`, 1),
 		"unknown finish":           strings.Replace(string(good), `"finish":"other"`, `"finish":"done"`, 1),
 	} {
