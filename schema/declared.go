@@ -1,6 +1,11 @@
 package schema
 
-import "github.com/callsheet/callsheet/value"
+import (
+	"maps"
+	"slices"
+
+	"github.com/callsheet/callsheet/value"
+)
 
 // Undeclared lists the top-level names of args that the schema does not declare,
 // in their order (spec/plan.md §3). Names are collected through $ref, allOf,
@@ -26,6 +31,14 @@ func (s *Schema) Undeclared(args value.Value) []string {
 		return nil
 	}
 	return names
+}
+
+// Names lists the top-level property names that the schema declares, sorted.
+func (s *Schema) Names() []string {
+	if s == nil || s.root.trivial() {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.declarations().names))
 }
 
 // Open reports whether the schema names no property at all and does not say

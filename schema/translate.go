@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -302,33 +301,11 @@ func fromRat(r *big.Rat) decimal {
 
 // fromRaw is the value of what [reader] or the library's own metaschemas hold.
 func fromRaw(x any) (value.Value, error) {
-	switch x := x.(type) {
-	case json.Number:
-		return value.Parse(string(x))
-	case []any:
-		out := make([]value.Value, len(x))
-		for i, e := range x {
-			var err error
-			if out[i], err = fromRaw(e); err != nil {
-				return value.Value{}, err
-			}
-		}
-		return value.ListOf(out...), nil
-	case map[string]any:
-		var out []value.Member
-		for k, e := range x {
-			v, err := fromRaw(e)
-			if err != nil {
-				return value.Value{}, err
-			}
-			out = append(out, value.Member{Key: k, Value: v})
-		}
-		slices.SortFunc(out, func(a, b value.Member) int { return strings.Compare(a.Key, b.Key) })
-		return value.ObjectOf(out...), nil
-	case nil, bool, string:
-		return value.Of(x)
+	text, err := json.Marshal(x)
+	if err != nil {
+		return value.Value{}, err
 	}
-	return value.Value{}, fmt.Errorf("a value of type %T", x)
+	return value.Parse(text)
 }
 
 // clip shortens what is quoted from outside to 80 characters.

@@ -1,15 +1,84 @@
 package tool
 
-import "github.com/callsheet/callsheet/value"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/callsheet/callsheet/schema"
+	"github.com/callsheet/callsheet/value"
+)
 
 // CheckArgs judges resolved args against the declaration: the input schema, and
 // names that it does not declare (spec/plan.md §3). nil means that they fit.
 // The failure has code "invalid_args" and names every fault and its path.
-func (d *Declaration) CheckArgs(args value.Value) *Failure { return nil }
+func (d *Declaration) CheckArgs(args value.Value) *Failure {
+	if d.Input == nil {
+		return nil
+	}
+	faults := d.Input.Validate(args)
+	undeclared := d.Undeclared(args)
+	if len(faults) == 0 && len(undeclared) == 0 {
+		return nil
+	}
+	said := make([]string, 0, len(faults)+len(undeclared))
+	for _, name := range undeclared {
+		said = append(said, d.undeclared(name))
+	}
+	return judged(CodeInvalidArgs, said, faults)
+}
+
+// Undeclared lists the args that neither the input schema nor the configuration
+// allows (spec/plan.md §3), in their order.
+func (d *Declaration) Undeclared(args value.Value) []string {
+	names := d.Input.Undeclared(args)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(d.Allowed, name) })
+}
+
+// undeclared says what is wrong with a name and what may have been meant.
+func (d *Declaration) undeclared(name string) string {
+	declared := d.Input.Names()
+	says := fmt.Sprintf("/%s: the tool declares no arg %s", clip(value.EscapePointer(name)), quote(name))
+	if near := Nearest(name, declared, 1); len(near) > 0 {
+		return says + "; did you mean " + quote(near[0]) + "?"
+	}
+	for i := range declared {
+		declared[i] = quote(declared[i])
+	}
+	const most = 20
+	if len(declared) > most {
+		declared = append(declared[:most], "…")
+	}
+	return says + "; it has " + strings.Join(declared, ", ")
+}
 
 // CheckOutput judges an output: its size, then the output schema. nil means
-// that it is accepted.
-func (d *Declaration) CheckOutput(out value.Value) *Failure { return nil }
+// that it is accepted. The failure has code "output_too_large" or
+// "invalid_output".
+func (d *Declaration) CheckOutput(out value.Value) *Failure {
+	if out.IsZero() {
+		return &Failure{Code: CodeInvalidOutput, Message: "the tool returned no value"}
+	}
+	most := d.MaxOutput
+	if most <= 0 {
+		most = DefaultMaxOutput
+	}
+	if out.Size() > most {
+		return &Failure{Code: CodeOutputTooLarge, Message: fmt.Sprintf("the output has %d bytes; the limit is %d", out.Size(), most)}
+	}
+	if faults := d.Output.Validate(out); len(faults) > 0 {
+		return judged(CodeInvalidOutput, nil, faults)
+	}
+	return nil
+}
+
+func judged(code string, said []string, faults []schema.Fault) *Failure {
+	for _, f := range faults {
+		said = append(said, f.String())
+	}
+	return AsFailure(&Failure{Code: code, Message: strings.Join(said, "; ")}) // clips
+}
 
 // MaxAttempts is how many calls one step may need: the worst case.
 func (d *Declaration) MaxAttempts() int {
@@ -18,3 +87,17 @@ func (d *Declaration) MaxAttempts() int {
 	}
 	return DefaultAttempts
 }
+
+// clip shortens what is quoted from outside to 80 characters.
+func clip(s string) string {
+	const most = 80
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+func quote(s string) string { return strconv.Quote(clip(s)) }

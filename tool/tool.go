@@ -41,8 +41,9 @@ const (
 	Neutral Role = "neutral" // neither
 )
 
-// An Arg gives a role to the args that a pointer pattern matches: an RFC 6901
-// pointer in which a token * stands for any one name or index.
+// An Arg gives a role to the args that a pointer pattern matches, and to all that
+// is inside them. A pattern is an RFC 6901 pointer in which a token * stands for
+// any one name or index.
 type Arg struct {
 	Pattern string
 	Role    Role
@@ -63,7 +64,7 @@ type Declaration struct {
 	Input       *schema.Schema // nil: any object
 	Output      *schema.Schema // nil: any value
 	Effects     Effects
-	Args        []Arg    // first match wins; nil with no schema and no roles: every arg a Target
+	Args        []Arg    // first match wins; what none matches is a Target
 	Allowed     []string // undeclared args that the configuration allows
 	Source      string   // where it comes from: "demo", "mcp:files"; not part of the definition
 
@@ -71,6 +72,8 @@ type Declaration struct {
 	Delay     time.Duration // before a retry, doubled each time; 0: none
 	Deadline  time.Duration // of one call; 0: DefaultDeadline
 	MaxOutput int           // bytes; 0: DefaultMaxOutput
+
+	frozen *frozen // set when the declaration enters a catalogue
 }
 
 // A Call is what a handler is given.

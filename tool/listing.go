@@ -1,0 +1,180 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/callsheet/callsheet/schema"
+	"github.com/callsheet/callsheet/value"
+)
+
+// A ListingError is a fault in a file of declarations.
+type ListingError struct {
+	Pointer string // RFC 6901, into the file
+	Message string
+}
+
+func (e *ListingError) Error() string {
+	if e.Pointer == "" {
+		return e.Message
+	}
+	return "at " + e.Pointer + ": " + e.Message
+}
+
+// maxListingFaults is how many faults of one file are told.
+const maxListingFaults = 100
+
+// ReadCatalogue reads declarations in the shape of the result of MCP's
+// tools/list, {"tools": [{"name", "description", "inputSchema", "outputSchema",
+// "annotations"}]}, or the bare list. Annotations are believed: the file was
+// named by the user. What they leave out is as MCP says, which is [Undeclared].
+//
+// Reading is strict: unknown fields, wrong types, schemas that do not compile
+// and names that stand twice are errors. A fault of the text is a
+// [*value.SyntaxError] with its line; of the others all are told, joined, each a
+// [*ListingError] with its pointer.
+func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
+	doc, err := value.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	l := &listing{}
+	at, list := "", doc
+	if doc.Kind() == value.Object {
+		l.known(doc, "", "tools", "nextCursor", "_meta")
+		if next, ok := doc.Get("nextCursor"); ok && !next.IsNull() {
+			l.fault("/nextCursor", "this is one page of a longer list; put all tools into one file")
+		}
+		at, list = "/tools", l.need(doc, "", "tools", value.List)
+	}
+	if list.Kind() != value.List && len(l.faults) == 0 {
+		l.fault(at, "is %s; write a list of tools, or {\"tools\": [...]}", article(list))
+	}
+	var out []*Declaration
+	first := make(map[string]string)
+	for i, entry := range list.Elements() {
+		at := fmt.Sprintf("%s/%d", at, i)
+		if entry.Kind() != value.Object {
+			l.fault(at, "is %s; a tool is an object", article(entry))
+			continue
+		}
+		d := l.declaration(entry, at)
+		d.Source = source
+		if was, ok := first[d.Name]; ok && d.Name != "" {
+			l.fault(at+"/name", "the name %s is taken by the tool at %s", quote(d.Name), was)
+		} else {
+			first[d.Name] = at
+		}
+		out = append(out, d)
+	}
+	if len(l.faults) > 0 {
+		return nil, fmt.Errorf("%s: %w", source, errors.Join(l.faults...))
+	}
+	return out, nil
+}
+
+// A listing gathers the faults of a file.
+type listing struct{ faults []error }
+
+func (l *listing) fault(pointer, format string, args ...any) {
+	if len(l.faults) < maxListingFaults {
+		l.faults = append(l.faults, &ListingError{pointer, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (l *listing) declaration(entry value.Value, at string) *Declaration {
+	l.known(entry, at, "name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "icons", "execution")
+	d := &Declaration{Effects: Undeclared()}
+	if name := l.need(entry, at, "name", value.String); !name.IsZero() {
+		if d.Name, _ = name.Text(); d.Name == "" {
+			l.fault(at+"/name", "is empty")
+		}
+	}
+	d.Description, _ = l.get(entry, at, "description", value.String).Text()
+	d.Input = l.schema(entry, at, "inputSchema")
+	d.Output = l.schema(entry, at, "outputSchema")
+	if hints := l.get(entry, at, "annotations", value.Object); !hints.IsZero() {
+		at := at + "/annotations"
+		l.known(hints, at, "title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+		for _, hint := range []struct {
+			name string
+			into *bool
+		}{
+			{"readOnlyHint", &d.Effects.ReadOnly}, {"destructiveHint", &d.Effects.Destructive},
+			{"idempotentHint", &d.Effects.Idempotent}, {"openWorldHint", &d.Effects.OpenWorld},
+		} {
+			if b, ok := l.get(hints, at, hint.name, value.Bool).Bool(); ok {
+				*hint.into = b
+			}
+		}
+		if d.Effects.ReadOnly {
+			d.Effects.Destructive = false
+		}
+	}
+	return d
+}
+
+func (l *listing) schema(entry value.Value, at, name string) *schema.Schema {
+	doc, ok := entry.Get(name)
+	if !ok || doc.IsNull() {
+		return nil
+	}
+	s, err := schema.Compile(doc)
+	var fault *schema.CompileError
+	if errors.As(err, &fault) {
+		l.fault(at+"/"+name+fault.Pointer, "%s", fault.Message)
+	}
+	return s
+}
+
+// get is a member that may be missing or null, and else must be of a kind.
+func (l *listing) get(v value.Value, at, name string, kind value.Kind) value.Value {
+	m, ok := v.Get(name)
+	if !ok || m.IsNull() {
+		return value.Value{}
+	}
+	if m.Kind() != kind {
+		l.fault(at+"/"+name, "is %s, it must be %s %s", article(m), an(kind), kind)
+		return value.Value{}
+	}
+	return m
+}
+
+func (l *listing) need(v value.Value, at, name string, kind value.Kind) value.Value {
+	m := l.get(v, at, name, kind)
+	if _, ok := v.Get(name); !ok {
+		l.fault(at, "has no %s", name)
+	}
+	return m
+}
+
+func (l *listing) known(v value.Value, at string, names ...string) {
+	for k := range v.Members() {
+		if slices.Contains(names, k) {
+			continue
+		}
+		says := "the field " + quote(k) + " is not known here"
+		if near := Nearest(k, names, 1); len(near) > 0 {
+			says += "; did you mean " + quote(near[0]) + "?"
+		} else {
+			says += "; there are " + strings.Join(names, ", ")
+		}
+		l.fault(at+"/"+value.EscapePointer(k), "%s", says)
+	}
+}
+
+func an(k value.Kind) string {
+	if k == value.List || k == value.Object {
+		return "an"
+	}
+	return "a"
+}
+
+func article(v value.Value) string {
+	if v.Kind() == value.Null || v.Kind() == value.Invalid {
+		return v.Kind().String()
+	}
+	return an(v.Kind()) + " " + v.Kind().String()
+}

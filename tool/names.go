@@ -1,0 +1,137 @@
+package tool
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+const (
+	// maxCompared is how much of a name is compared: names that agree in 64
+	// characters and differ later are near enough.
+	maxCompared = 64
+	// maxCandidates bounds one search; a plan of 10,000 steps has as many ids.
+	maxCandidates = 10_000
+)
+
+// Nearest returns up to n of the names that name may be a misspelling of, the
+// best first: those within a third of its length in edits (one at least), where
+// an edit inserts, drops or replaces a character or swaps two neighbours, and a
+// change of case is half of one. A name that starts or ends with all of it, or
+// the other way round, is near too. The work is bounded by the number of names.
+func Nearest(name string, among []string, n int) []string {
+	type candidate struct {
+		name     string
+		distance int
+		order    int
+	}
+	want := clipRunes(name)
+	limit := max(1, len(want)/3) * 2
+	var near []candidate
+	for i, other := range among[:min(len(among), maxCandidates)] {
+		if other == name {
+			continue
+		}
+		have := clipRunes(other)
+		d := distance(want, have, limit)
+		if d > limit && contains(want, have) {
+			d = limit
+		}
+		if d <= limit {
+			near = append(near, candidate{other, d, i})
+		}
+	}
+	slices.SortFunc(near, func(a, b candidate) int { return cmp.Or(a.distance-b.distance, a.order-b.order) })
+	var out []string
+	for _, c := range near[:min(len(near), max(n, 0))] {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+func clipRunes(s string) []rune {
+	if len(s) > 4*maxCompared {
+		s = s[:4*maxCompared]
+	}
+	r := []rune(s)
+	return r[:min(len(r), maxCompared)]
+}
+
+// contains reports whether the longer name starts or ends with the shorter one,
+// which has to have four characters to mean anything.
+func contains(a, b []rune) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 4 {
+		return false
+	}
+	short, long := strings.ToLower(string(a)), strings.ToLower(string(b))
+	return strings.HasPrefix(long, short) || strings.HasSuffix(long, short)
+}
+
+// distance counts half edits between a and b, and stops counting beyond limit.
+func distance(a, b []rune, limit int) int {
+	if d := 2 * (len(a) - len(b)); d > limit || -d > limit {
+		return limit + 1
+	}
+	var rows [3][maxCompared + 1]int
+	before, last, row := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		last[j] = 2 * j
+	}
+	for i, x := range a {
+		row[0] = 2 * (i + 1)
+		least := row[0]
+		for j, y := range b {
+			change := 2
+			switch {
+			case x == y:
+				change = 0
+			case strings.EqualFold(string(x), string(y)):
+				change = 1
+			}
+			d := min(last[j]+change, last[j+1]+2, row[j]+2)
+			if i > 0 && j > 0 && x == b[j-1] && y == a[i-1] {
+				d = min(d, before[j-1]+2)
+			}
+			row[j+1] = d
+			least = min(least, d)
+		}
+		if least > limit {
+			return limit + 1
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
+
+// drawnAs maps characters to the one that they are most easily taken for, after
+// NFKC. Only what is drawn alike in common fonts is here.
+var drawnAs = map[rune]rune{
+	'I': 'l', '1': 'l', '|': 'l', 'O': 'o', '0': 'o',
+	// Cyrillic
+	'а': 'a', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'һ': 'h', 'і': 'i', 'ј': 'j', 'ӏ': 'l', 'о': 'o', 'р': 'p', 'ԛ': 'q', 'ѕ': 's',
+	'у': 'y', 'ѵ': 'v', 'ԝ': 'w', 'х': 'x', 'А': 'a', 'В': 'b', 'С': 'c', 'Е': 'e', 'Н': 'h', 'І': 'l', 'Ј': 'j', 'К': 'k',
+	'М': 'm', 'О': 'o', 'Р': 'p', 'Ѕ': 's', 'Т': 't', 'У': 'y', 'Х': 'x', 'Ӏ': 'l',
+	// Greek
+	'α': 'a', 'ε': 'e', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'υ': 'u', 'χ': 'x', 'Α': 'a', 'Β': 'b', 'Ε': 'e',
+	'Ζ': 'z', 'Η': 'h', 'Ι': 'l', 'Κ': 'k', 'Μ': 'm', 'Ν': 'n', 'Ο': 'o', 'Ρ': 'p', 'Τ': 't', 'Υ': 'y', 'Χ': 'x',
+	// Armenian, and Latin letters that stand beside the alphabet
+	'օ': 'o', 'ս': 'u', 'ո': 'n', 'հ': 'h', 'ɑ': 'a', 'ɡ': 'g', 'ı': 'i',
+}
+
+// skeleton is what a name looks like: two names with one skeleton are taken for
+// each other.
+func skeleton(name string) string {
+	var b strings.Builder
+	for _, r := range norm.NFKC.String(name) {
+		if to, ok := drawnAs[r]; ok {
+			r = to
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
