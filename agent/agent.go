@@ -194,7 +194,7 @@ func (a *Agent[T]) Resume(ctx context.Context, t Task, r Recorded) (*Result[T], 
 	l.transcript.append(model.User(t.User))
 	err := l.run(ctx)
 	if l.invalid > 0 {
-		l.degraded.count(CodeFailedSubmissions, l.lastInvalid.Round, l.invalid, "submissions were invalid")
+		l.degraded.count(CodeFailedSubmissions, l.lastInvalid.Round, l.invalid, "submissions that were not accepted")
 	}
 	res.Submitted, res.Transcript, res.Trace, res.Usage = l.submission, l.transcript.messages, l.trace, l.usage
 	res.Rounds, res.Calls, res.Degraded = l.rounds, l.used, l.degraded

@@ -240,6 +240,15 @@ func plainText(s string) value.Value {
 	return value.MustText(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
+// shown is arguments for the trace: what they are if they are JSON, else their
+// text.
+func shown(arguments string) value.Value {
+	if v, err := value.Parse(arguments); err == nil {
+		return v
+	}
+	return plainText(arguments)
+}
+
 // quote shows a name, or the beginning of a long one: never more than 80
 // characters of what a model wrote.
 func quote(s string) string { return fmt.Sprintf("%.80q", s) }

@@ -77,7 +77,7 @@ func Direct(set *tool.Set) Caller { return Through{Door: &call.Door{Tools: set}}
 // outcome is durable is waited for.
 func (t Through) Call(ctx context.Context, r Request) (Outcome, error) {
 	if r.Tool == nil {
-		return Outcome{Failure: unknownTool(r.Name, t.Door.Tools.Catalogue(), nil)}, nil
+		return Outcome{Failure: unknownTool(r.Name, t.Door.Tools.Catalogue())}, nil
 	}
 	if !r.Unchecked {
 		if f := r.Tool.CheckArgs(r.Args); f != nil {
@@ -131,14 +131,25 @@ const maxNames = 20
 
 // unknownTool is the failure of a name that nothing answers to. more are names
 // besides the catalogue's.
-func unknownTool(name string, c *tool.Catalogue, more []string) *tool.Failure {
-	names := append([]string(nil), more...)
+func unknownTool(name string, c *tool.Catalogue, more ...string) *tool.Failure {
+	var names []string
 	for _, d := range c.All() {
 		names = append(names, d.Name)
 	}
+	names = append(names, more...)
+	near := tool.Nearest(name, names, 3)
+	if len(near) == 0 { // f_submit_tool
+		for _, n := range names {
+			if strings.Contains(normal(name), normal(n)) && len(near) < 3 {
+				near = append(near, n)
+			}
+		}
+	}
 	text := "there is no tool " + quote(name)
-	if near := tool.Nearest(name, names, 3); len(near) > 0 {
+	if len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	} else {
+		text += "."
 	}
 	if len(names) > maxNames {
 		names = append(names[:maxNames:maxNames], "…")

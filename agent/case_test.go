@@ -299,7 +299,7 @@ func (c *testCase) Judge(_ context.Context, r call.Request) (call.Decision, erro
 	return call.Decision{Verdict: machine.Allow}, nil
 }
 
-func (c *testCase) set_(made *[]string, cancel context.CancelCauseFunc) (*tool.Set, error) {
+func (c *testCase) standIns(made *[]string, cancel context.CancelCauseFunc) (*tool.Set, error) {
 	var tools []tool.Tool
 	for _, s := range c.tools {
 		d := tool.Declaration{Name: s.Name, Description: s.Description, Source: "case", Effects: tool.Effects{ReadOnly: !s.Lost}}
@@ -346,7 +346,7 @@ func (c *testCase) run(t *testing.T) string {
 	for {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var made []string
-		set, err := c.set_(&made, cancel)
+		set, err := c.standIns(&made, cancel)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,8 +385,9 @@ func (c *testCase) run(t *testing.T) string {
 // replay takes the whole record once more, without a model or tools, and wants
 // the same.
 func (c *testCase) replay(t *testing.T, config agent.Config[value.Value], task agent.Task, tape *agent.Recorded, want *agent.Result[value.Value], wantErr error) {
-	if c.cancelAt != "" {
-		return // what was cut off has no outcome
+	var p *agent.ProtocolError
+	if c.cancelAt != "" || errors.As(wantErr, &p) && p.Round > want.Rounds {
+		return // what was cut off has no outcome, and no reply
 	}
 	config.Model = scripted.New()
 	a, err := agent.New(config)
@@ -425,10 +426,17 @@ func transcript(out *strings.Builder, messages []*model.Message) {
 			out.WriteString(" " + short(m.Text))
 		}
 		for _, c := range m.Calls {
-			fmt.Fprintf(out, "\n    call %s %s %s", c.ID, c.Name, short(c.Arguments))
+			fmt.Fprintf(out, "\n    call %s %s %s", c.ID, name(c.Name), short(c.Arguments))
 		}
 		out.WriteString("\n")
 	}
+}
+
+func name(s string) string {
+	if strings.ContainsAny(s, " \t\n") {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // short keeps cases readable; what is longer shows how long it is.

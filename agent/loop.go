@@ -104,7 +104,7 @@ func (l *loop) force() force {
 // ask makes one round's model call, or takes its reply from the record.
 func (l *loop) ask(ctx context.Context) (*model.Reply, force, error) {
 	if most := l.s.maxRounds(); l.rounds >= most {
-		return nil, notForced, l.protocol(CodeMaxRounds, "the model made %d model calls without a valid submission", l.rounds)
+		return nil, notForced, l.protocol(CodeMaxRounds, "the run made %d model calls without a valid submission", l.rounds)
 	}
 	if cut := l.transcript.shorten(l.s.MaxTranscript); cut > 0 {
 		l.degraded.count(CodeShortened, l.rounds+1, cut, "the oldest tool results were shortened")
@@ -122,11 +122,6 @@ func (l *loop) ask(ctx context.Context) (*model.Reply, force, error) {
 	l.rounds++
 	l.usage.ModelCalls++
 	reply := event.Reply
-	if event.Cut {
-		l.usage.ModelCalls++
-		l.usage.Complete = false
-		l.degraded.add(CodeCut, l.rounds, "a model call was cut off at the deadline; what it cost is not known")
-	}
 	missing, negative := l.usage.add(reply.Usage, l.s.source)
 	if missing {
 		l.degraded.count(CodeUsageMissing, l.rounds, 1, "the provider did not report its usage")
@@ -161,6 +156,9 @@ func (l *loop) event(ctx context.Context) (*ReplyEvent, force, error) {
 		if e.Late && !l.late {
 			l.passDeadline()
 		}
+		if e.Cut {
+			l.cutOff()
+		}
 		l.before, l.begin = e.Elapsed, time.Now()
 		return e, l.force(), nil
 	}
@@ -171,11 +169,13 @@ func (l *loop) event(ctx context.Context) (*ReplyEvent, force, error) {
 	reply, err := l.live(ctx)
 	if err != nil && l.s.Deadline > 0 && !l.late && l.elapsed() >= l.s.Deadline && ctx.Err() == nil {
 		l.passDeadline()
+		l.cutOff()
 		e.Cut = true
 		reply, err = l.live(ctx)
 	}
 	if err != nil {
 		if l.late && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			l.cutOff()
 			return nil, l.force(), l.last
 		}
 		return nil, l.force(), fmt.Errorf("round %d: %w", e.Round, err)
@@ -197,6 +197,13 @@ func (l *loop) elapsed() time.Duration { return l.before + time.Since(l.begin) }
 func (l *loop) passDeadline() {
 	l.late = true
 	l.lastRound(forcedLate, CodeDeadline, "the deadline of %v passed without a valid submission", l.s.Deadline)
+}
+
+// cutOff counts a model call that was cut off by the clock.
+func (l *loop) cutOff() {
+	l.usage.ModelCalls++
+	l.usage.Complete = false
+	l.degraded.count(CodeCut, l.rounds+1, 1, "a model call was cut off by the clock; what it cost is not known")
 }
 
 // live asks the model.

@@ -127,7 +127,7 @@ func (l *loop) judge(ctx context.Context, c model.Call) (v value.Value, coerced 
 	} else {
 		var err error
 		if v, coerced, err = decode(c.Arguments, l.schema.Value(), l.s.Coerce); err != nil {
-			return plainText(c.Arguments), nil, reject(err.Error())
+			return shown(c.Arguments), nil, reject(err.Error())
 		}
 	}
 	if l.used < l.s.MinToolCalls {

@@ -168,14 +168,14 @@ func (t *turn) after(it *item) {
 func (t *turn) submission(it *item) error {
 	if t.s.Mixed == Graceful && t.failed {
 		t.say(it, notAccepted, true)
-		t.record(it, Record{Error: notAccepted, Arguments: Clip(plainText(it.call.Arguments), clipped)})
+		t.record(it, Record{Error: notAccepted})
 		return nil
 	}
 	var v value.Value
 	var coerced []string
 	var r *rejection
 	if t.s.Mixed == Sole && len(t.calls) > 1 {
-		v, r = plainText(it.call.Arguments), reject("it must be the only call of its reply: send it alone")
+		v, r = shown(it.call.Arguments), reject("it must be the only call of its reply: send it alone")
 	} else {
 		v, coerced, r = t.judge(t.ctx, it.call)
 	}
@@ -252,10 +252,10 @@ func (t *turn) spend(it *item) error {
 		var err error
 		if args, coerced, err = decode(it.call.Arguments, doc, t.s.Coerce); err != nil {
 			failure = &tool.Failure{Code: tool.CodeInvalidArgs, Message: err.Error()}
-			args = plainText(it.call.Arguments)
+			args = shown(it.call.Arguments)
 		}
 		if decl == nil {
-			failure = unknownTool(it.name, t.tools, []string{t.submit.Name})
+			failure = unknownTool(it.name, t.tools, t.submit.Name)
 		}
 	}
 	key := it.name + "\x00" + args.Canonical()
@@ -394,6 +394,9 @@ func (t *turn) sayValue(it *item, v value.Value) {
 
 // record traces a call that cost nothing and took no time.
 func (t *turn) record(it *item, r Record) {
+	if r.Arguments.IsZero() && !t.s.source { // the source's have none
+		r.Arguments = Clip(shown(it.call.Arguments), clipped)
+	}
 	r.Before, r.After, r.Start = t.left(), t.left(), time.Now()
 	t.put(it, r)
 }
