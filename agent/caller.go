@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+// A Caller makes the calls of catalogue tools. It judges their arguments, asks
+// whoever must be asked, and makes the call at most once.
+//
+// A tool's failure, a denial and a panic are outcomes. An error is the harness
+// unable to do its work; it ends the run, and no further call is made. A call
+// that was not made, or whose end is not known, because ctx was cancelled is an
+// outcome too. Call does not panic.
+type Caller interface {
+	Call(ctx context.Context, r Request) (Outcome, error)
+}
+
+// A Request is one call of a catalogue tool.
+type Request struct {
+	Step string            // ROUND.N: the N-th call of that round's reply
+	Name string            // of the tool, as the model wrote it
+	Tool *tool.Declaration // nil only when Unchecked and the catalogue has no such tool
+	Args value.Value       // an object
+	// Unchecked leaves arguments and unknown names to the tools themselves: the
+	// profile of [Source].
+	Unchecked bool
+}
+
+// An Outcome is how a call ended. Exactly one of Output, Failure and Waiting is
+// set.
+type Outcome struct {
+	Output  value.Value
+	Failure *tool.Failure // the tool's, of its arguments, or with Denied the gate's
+	Denied  bool          // the tool was not called
+	Waiting Waiting       // the call is not over: a person has to say something
+	Reason  string        // what the person is asked; with Waiting
+
+	Start, End time.Time // zero: as the loop saw it
+}
+
+// Waiting is what a call waits for.
+type Waiting uint8
+
+// What there is to wait for.
+const (
+	NotWaiting    Waiting = iota
+	ForDecision           // the gate answered "ask"
+	ForResolution         // the call may or may not have happened
+)
+
+// String names it in a word.
+func (w Waiting) String() string { return [...]string{"", "decision", "resolution"}[w] }
+
+// Through makes calls through the one door.
+type Through struct {
+	Door *call.Door
+	Run  string                                     // id of the run, "" outside one
+	Key  func(step string, args value.Value) string // makes idempotency keys; nil: they are empty
+	// Progress is told of a tool's progress; nil: nobody listens.
+	Progress func(step string, p tool.Progress)
+}
+
+var _ Caller = Through{}
+
+// Direct calls the tools of set through a door of its own: without a gate, and
+// without a record.
+func Direct(set *tool.Set) Caller { return Through{Door: &call.Door{Tools: set}} }
+
+// Call judges the arguments, asks the gate, and makes the call once. That the
+// outcome is durable is waited for.
+func (t Through) Call(ctx context.Context, r Request) (Outcome, error) {
+	if r.Tool == nil {
+		return Outcome{Failure: unknownTool(r.Name, t.Door.Tools.Catalogue())}, nil
+	}
+	if !r.Unchecked {
+		if f := r.Tool.CheckArgs(r.Args); f != nil {
+			return Outcome{Failure: f}, nil
+		}
+	}
+	req := call.Request{Run: t.Run, Step: r.Step, Attempt: 1, Tool: r.Tool, Args: r.Args, Key: t.Key}
+	if t.Progress != nil {
+		req.Progress = func(p tool.Progress) { t.Progress(r.Step, p) }
+	}
+	if t.Door.Gate != nil {
+		scope := t.Door.Scope(ctx)
+		d, err := scope.Judge(req)
+		scope.Close()
+		switch {
+		case err != nil:
+			return Outcome{}, err
+		case d.Verdict == machine.Ask:
+			return Outcome{Waiting: ForDecision, Reason: d.Message}, nil
+		case d.Verdict != machine.Allow:
+			return Outcome{Denied: true, Failure: &tool.Failure{Code: "denied", Message: d.Message}}, nil
+		}
+	}
+	out, err := t.Door.Call(ctx, req)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if out.NotMade {
+		return Outcome{Failure: &tool.Failure{Code: tool.CodeCancelled, Message: "cancelled before the call"}}, nil
+	}
+	if out.Ticket != nil {
+		if err := out.Ticket.Wait(ctx); err != nil {
+			return Outcome{}, err
+		}
+	}
+	o := Outcome{Output: out.Output, Failure: out.Failure, Start: out.Start, End: out.End}
+	switch {
+	case o.Failure == nil:
+		if o.Failure = r.Tool.CheckOutput(o.Output); o.Failure != nil {
+			o.Output = value.Value{}
+		}
+	case o.Failure.Lost && !r.Tool.Effects.Repeatable():
+		o.Waiting, o.Reason, o.Failure = ForResolution, o.Failure.Error(), nil
+	}
+	return o, nil
+}
+
+// maxNames is how many names of tools an answer lists: as many as a model can
+// choose from at a glance.
+const maxNames = 20
+
+// unknownTool is the failure of a name that nothing answers to. more are names
+// besides the catalogue's.
+func unknownTool(name string, c *tool.Catalogue, more ...string) *tool.Failure {
+	var names []string
+	for _, d := range c.All() {
+		names = append(names, d.Name)
+	}
+	names = append(names, more...)
+	near := tool.Nearest(name, names, 3)
+	if len(near) == 0 { // f_submit_tool
+		for _, n := range names {
+			if strings.Contains(normal(name), normal(n)) && len(near) < 3 {
+				near = append(near, n)
+			}
+		}
+	}
+	text := "there is no tool " + quote(name)
+	if len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	} else {
+		text += "."
+	}
+	if len(names) > maxNames {
+		names = append(names[:maxNames:maxNames], "…")
+	}
+	return &tool.Failure{Code: CodeUnknownTool, Message: text + " The tools are " + strings.Join(names, ", ")}
+}
+
+// CodeUnknownTool is the code of a call of a tool that there is not.
+const CodeUnknownTool = "unknown_tool"

@@ -1,0 +1,27 @@
+package agent
+
+import "github.com/callsheet/callsheet/value"
+
+// An Event tells who watches what goes on. Nothing depends on it, and recorded
+// rounds of a resumed run make none but CallEnds.
+type Event struct {
+	Kind   EventKind
+	Round  int
+	Forced string      // RoundBegins: why only the submission may be called; "": it is not forced
+	Text   string      // TextArrives: a part of the reply's text
+	Step   string      // CallBegins, CallEnds
+	Tool   string      // CallBegins, CallEnds
+	Args   value.Value // CallBegins
+	Record *Record     // CallEnds
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The kinds.
+const (
+	RoundBegins EventKind = iota // the model is about to be asked
+	TextArrives
+	CallBegins
+	CallEnds
+)
