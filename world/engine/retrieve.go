@@ -70,13 +70,18 @@ func (r *Retrieval) Artifacts() []string {
 	return out
 }
 
-// Expose adds a rule and its renderer, as when it was found in another way than
-// by retrieval.
-func (r *Retrieval) Expose(e *Engine, rule *world.Rule) {
+// Expose adds a rule and its renderer that were found in another way than by
+// retrieval, and returns their ids.
+func (r *Retrieval) Expose(e *Engine, rule *world.Rule) []string {
+	ids := []string{"rule:" + rule.ID}
 	if !slices.Contains(r.Rules, rule) {
-		r.Rules = append(r.Rules, rule)
+		r.Rules = append(slices.Clip(r.Rules), rule)
 	}
-	if c := e.renderers[rule.Renderer]; c != nil && !slices.Contains(r.Renderers, c) {
-		r.Renderers = append(r.Renderers, c)
+	if c := e.renderers[rule.Renderer]; c != nil {
+		ids = append(ids, "renderer:"+c.ID)
+		if !slices.Contains(r.Renderers, c) {
+			r.Renderers = append(slices.Clip(r.Renderers), c)
+		}
 	}
+	return ids
 }

@@ -190,10 +190,10 @@ func (s *Session) play(ctx context.Context, before state.State, req Request, aud
 	if err != nil {
 		return nil, none, err
 	}
-	if rule != nil {
-		retrieval.Expose(e, rule)
-	}
 	artifacts := retrieval.Artifacts()
+	if rule != nil {
+		artifacts = merge(artifacts, retrieval.Expose(e, rule))
+	}
 	route := ByRule
 	var retrieved map[string]bool
 	switch {
@@ -217,9 +217,9 @@ func (s *Session) play(ctx context.Context, before state.State, req Request, aud
 		}
 		retrieved = map[string]bool{}
 		for _, r := range p.Discovered {
-			retrieval.Expose(e, r)
+			artifacts = merge(artifacts, retrieval.Expose(e, r))
 		}
-		artifacts = merge(retrieval.Artifacts(), p.Retrieved)
+		artifacts = merge(artifacts, p.Retrieved)
 		for _, id := range artifacts {
 			retrieved[id] = true
 		}
