@@ -421,3 +421,21 @@ func (e *Evidence) Episodes() (ids []string, turns map[string]int) {
 	slices.Sort(ids)
 	return ids, turns
 }
+
+// Recording reads the episodes that the package was made from, and their
+// slices.
+func (b *Book) Recording() ([]episode.Episode, []episode.Slice, error) {
+	text, err := b.read("evidence/episodes.jsonl")
+	if err != nil {
+		return nil, nil, err
+	}
+	eps, err := world.ReadLines[episode.Episode](text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("evidence/episodes.jsonl: %w", err)
+	}
+	var slices []episode.Slice
+	for i := range eps {
+		slices = append(slices, episode.Segment(&eps[i], 0)...)
+	}
+	return eps, slices, nil
+}

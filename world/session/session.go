@@ -448,10 +448,14 @@ func (t *transaction) fail(a *Audit, cause error) error {
 
 // commit writes state, audit and memory of a step together.
 func (t *transaction) commit(a *Audit, r *Result, after state.State) error {
+	return t.write(a, &r.Plan, r.Observation, "predicted", after)
+}
+
+func (t *transaction) write(a *Audit, p *engine.Plan, observation, kind string, after state.State) error {
 	s := t.s
 	since, whole := s.since, s.whole
 	err := func() error {
-		effects, err := json.Marshal(r.Plan.Effects)
+		effects, err := json.Marshal(p.Effects)
 		if err != nil {
 			return err
 		}
@@ -467,8 +471,8 @@ func (t *transaction) commit(a *Audit, r *Result, after state.State) error {
 		if _, err := s.st.audit.Exec(after.Revision, string(record)); err != nil {
 			return err
 		}
-		if err := s.remember(&Entry{Turn: after.Step, Kind: "predicted", Action: r.Plan.Action, Observation: r.Observation,
-			Effects: r.Plan.Effects, Citations: r.Plan.Citations, Metadata: value.ObjectOf()}); err != nil {
+		if err := s.remember(&Entry{Turn: after.Step, Kind: kind, Action: p.Action, Observation: observation,
+			Effects: p.Effects, Citations: p.Citations, Metadata: value.ObjectOf()}); err != nil {
 			return err
 		}
 		since += cost(len(effects))

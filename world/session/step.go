@@ -43,6 +43,7 @@ type Route string
 const (
 	ByRule  Route = "rule"
 	ByAgent Route = "agent"
+	Tracked Route = "tracking" // it was observed, and nothing was predicted
 )
 
 // A Result is a step that was committed.
@@ -149,6 +150,19 @@ type Agent interface {
 // [ErrConflict] when another writer is at work or was faster, before any model
 // is asked.
 func (s *Session) Step(ctx context.Context, req Request) (*Result, error) {
+	return s.step(ctx, req, false)
+}
+
+// StepByAgent is [Session.Step] without the rules' fast path, whatever the
+// policy: for whoever knows that the state has lost the world.
+func (s *Session) StepByAgent(ctx context.Context, req Request) (*Result, error) {
+	if s.o.Agent == nil {
+		return nil, world.Faultf(world.NoApplicableRule, "No world-model agent is configured to decide action %q", req.Action.Type)
+	}
+	return s.step(ctx, req, true)
+}
+
+func (s *Session) step(ctx context.Context, req Request, byAgent bool) (*Result, error) {
 	if req.Metadata.IsZero() {
 		req.Metadata = value.ObjectOf()
 	}
@@ -161,7 +175,7 @@ func (s *Session) Step(ctx context.Context, req Request) (*Result, error) {
 	}
 	before := s.State()
 	audit := &Audit{PriorRevision: before.Revision, Request: req, Timestamp: s.o.Now().UTC().Format(time.RFC3339Nano)}
-	res, after, err := s.play(ctx, before, req, audit)
+	res, after, err := s.play(ctx, before, req, audit, byAgent)
 	if err != nil {
 		text := err.Error()
 		audit.Error = &text
@@ -175,7 +189,7 @@ func (s *Session) Step(ctx context.Context, req Request) (*Result, error) {
 }
 
 // play decides, verifies and renders one step, writing nothing.
-func (s *Session) play(ctx context.Context, before state.State, req Request, audit *Audit) (*Result, state.State, error) {
+func (s *Session) play(ctx context.Context, before state.State, req Request, audit *Audit, byAgent bool) (*Result, state.State, error) {
 	e := s.book.Engine
 	none := state.State{}
 	working, due, err := before.Advance()
@@ -199,7 +213,7 @@ func (s *Session) play(ctx context.Context, before state.State, req Request, aud
 	switch {
 	case s.o.Agent == nil && rule == nil:
 		return nil, none, world.Faultf(world.NoApplicableRule, "No rule applies to action %q; configure a world-model agent for it", req.Action.Type)
-	case s.o.Agent != nil && !s.fastPath(rule):
+	case s.o.Agent != nil && (byAgent || !s.fastPath(rule)):
 		route = ByAgent
 		audit.Route = &route
 		var p *Prediction

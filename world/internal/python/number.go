@@ -238,3 +238,34 @@ func IsFraction(v value.Value) bool {
 	lit, ok := v.Number()
 	return ok && !isInt(lit)
 }
+
+// CanonicalNumber is one text for every literal of one value: 1, 1.0 and 1e0
+// are "1", and 9007199254740993 is not 9007199254740992.0. Exponents that would
+// make a text of more than [MaxDigits] digits keep their literal.
+func CanonicalNumber(literal string) string {
+	mantissa, exp, _ := strings.Cut(strings.ToLower(literal), "e")
+	e := 0
+	if exp != "" {
+		var err error
+		if e, err = strconv.Atoi(exp); err != nil || e > MaxDigits || e < -MaxDigits {
+			return literal
+		}
+	}
+	neg := strings.HasPrefix(mantissa, "-")
+	whole, frac, _ := strings.Cut(strings.TrimPrefix(mantissa, "-"), ".")
+	digits := strings.TrimLeft(whole+frac, "0")
+	e -= len(frac)
+	trimmed := strings.TrimRight(digits, "0")
+	e += len(digits) - len(trimmed)
+	if trimmed == "" {
+		return "0"
+	}
+	sign := ""
+	if neg {
+		sign = "-"
+	}
+	if e >= 0 && e+len(trimmed) <= MaxDigits {
+		return sign + trimmed + strings.Repeat("0", e)
+	}
+	return fmt.Sprintf("%s%se%d", sign, trimmed, e)
+}

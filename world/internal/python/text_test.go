@@ -113,3 +113,12 @@ func TestAnIDIsAFunctionOfItsParts(t *testing.T) {
 		t.Errorf("ID = %s, want %s", got, want)
 	}
 }
+
+func TestCanonicalNumber(t *testing.T) {
+	for in, want := range map[string]string{"1": "1", "1.0": "1", "1e0": "1", "10e-1": "1", "100": "100", "1E2": "100", "-0.0": "0", "0.50": "5e-1",
+		"9007199254740993": "9007199254740993", "9007199254740992.0": "9007199254740992", "1e400": "1e400", "1e99999": "1e99999"} {
+		if got := CanonicalNumber(in); got != want {
+			t.Errorf("CanonicalNumber(%s) = %s, want %s", in, got, want)
+		}
+	}
+}
