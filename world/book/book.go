@@ -292,6 +292,23 @@ func listFiles(root *os.Root) (map[string]bool, error) {
 	return found, err
 }
 
+// A Summary is what a package holds, in short.
+type Summary struct {
+	Manifest        *Manifest          `json:"manifest"`
+	Actions         []world.ActionSpec `json:"actions"`
+	StateFieldCount int                `json:"state_field_count"`
+	RuleCount       int                `json:"rule_count"`
+	InvariantCount  int                `json:"invariant_count"`
+	RendererCount   int                `json:"renderer_count"`
+	NoteCount       int                `json:"note_count"`
+}
+
+// Summary counts what the package holds.
+func (b *Book) Summary() Summary {
+	k := b.Engine.Knowledge()
+	return Summary{&b.Manifest, k.Actions, len(k.Fields), len(k.Rules), len(k.Invariants), len(k.Renderers), len(k.Notes)}
+}
+
 // Artifacts reads what the package was compiled from, and how, and checks that
 // they are those its manifest names.
 func (b *Book) Artifacts() (*Artifacts, *Config, error) {

@@ -70,6 +70,27 @@ func (r *Retrieval) Artifacts() []string {
 	return out
 }
 
+// A View is a retrieval as a document.
+type View struct {
+	CanonicalActionType string                  `json:"canonical_action_type"`
+	ActionSpecs         []*world.ActionSpec     `json:"action_specs"`
+	Rules               []*world.Rule           `json:"rules"`
+	Renderers           []*world.RenderContract `json:"renderers"`
+	Demonstrations      []*world.Demonstration  `json:"demonstrations"`
+	Notes               []*world.Note           `json:"notes"`
+	Invariants          []world.Invariant       `json:"invariants"`
+	ArtifactIDs         []string                `json:"artifact_ids"`
+}
+
+// View is the retrieval as a document.
+func (r *Retrieval) View() View {
+	v := View{r.Type, nil, r.Rules, r.Renderers, r.Demonstrations, r.Notes, r.Invariants, r.Artifacts()}
+	if r.Spec != nil {
+		v.ActionSpecs = []*world.ActionSpec{r.Spec}
+	}
+	return v
+}
+
 // Expose adds a rule and its renderer that were found in another way than by
 // retrieval, and returns their ids.
 func (r *Retrieval) Expose(e *Engine, rule *world.Rule) []string {

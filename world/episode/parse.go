@@ -64,12 +64,8 @@ func parse(name string, data []byte, progress func(read int)) ([]Episode, error)
 		if err != nil {
 			return nil, faultOf(name, 0, err)
 		}
-		for i, obj := range documents(doc) {
-			e, err := fromObject(obj, source, i)
-			if err != nil {
-				return nil, faultOf(name, 0, err)
-			}
-			eps = append(eps, e)
+		if eps, err = fromObjects(name, documents(doc), source); err != nil {
+			return nil, err
 		}
 	case ".jsonl", ".ndjson":
 		var err error

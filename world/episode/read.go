@@ -1,6 +1,7 @@
 package episode
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -188,11 +189,15 @@ func readFile(name string) ([]byte, error) {
 	if !st.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
-	if err == nil && len(data) > MaxFile {
-		err = fmt.Errorf("larger than %d bytes; split it", MaxFile)
+	var data bytes.Buffer
+	data.Grow(int(min(st.Size(), MaxFile)) + bytes.MinRead) // so that it is not copied while it grows
+	if _, err := data.ReadFrom(io.LimitReader(f, MaxFile+1)); err != nil {
+		return nil, err
 	}
-	return data, err
+	if data.Len() > MaxFile {
+		return nil, fmt.Errorf("larger than %d bytes; split it", MaxFile)
+	}
+	return data.Bytes(), nil
 }
 
 func (r *reader) bytes(name string, data []byte) part {
@@ -213,9 +218,9 @@ func (r *reader) bytes(name string, data []byte) part {
 	p := part{source: Source{ID: eps[0].SourceID, Name: name}, episodes: eps}
 	p.source.Text = string(data)
 	history := cmp.Or(r.o.History, MaxHistory)
-	for i := range eps {
-		p.slices = append(p.slices, Segment(&eps[i], history)...)
-	}
+	parts := make([][]Slice, len(eps))
+	each(len(eps), func(i int) { parts[i] = Segment(&eps[i], history) })
+	p.slices = slices.Concat(parts...)
 	return p
 }
 

@@ -173,6 +173,12 @@ func TestASessionIsReadBack(t *testing.T) {
 	if s.State().Value().String() != want {
 		t.Error("the fork changed its source")
 	}
+	if info, err := Inspect(t.Context(), fork); err != nil || info.Revision != 334 || info.Turns != 334 || info.Failed != 0 || info.ForkedFrom != dir || info.World != b.Manifest.ArtifactDigest() {
+		t.Errorf("Inspect = %+v, %v", info, err)
+	}
+	if _, err := Inspect(t.Context(), t.TempDir()); err == nil {
+		t.Error("a directory without a session was inspected")
+	}
 	if err := s.Fork(t.Context(), fork, 1); err == nil {
 		t.Error("a fork overwrote a session")
 	}

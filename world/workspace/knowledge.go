@@ -53,13 +53,7 @@ func (t *Tools) inspectAction(_ context.Context, args value.Value) (value.Value,
 		return obj("note", "The brief shows this action's declaration, notes, contracts and demonstrations already; here are the bodies of its rules. apply_rule tries one.",
 			"canonical_action_type", r.Type, "rules", value.ListOf(brief...), "invariant_ids", world.Texts(invariants...)), nil
 	}
-	specs := []value.Value{}
-	if r.Spec != nil {
-		specs = append(specs, of(r.Spec))
-	}
-	return clip(obj("canonical_action_type", r.Type, "action_specs", value.ListOf(specs...), "rules", value.ListOf(rules...),
-		"renderers", list(r.Renderers), "demonstrations", list(r.Demonstrations), "notes", list(r.Notes), "invariants", list(r.Invariants),
-		"artifact_ids", world.Texts(r.Artifacts()...)), t.Limits.Text), nil
+	return clip(with(of(r.View()), "rules", value.ListOf(rules...)), t.Limits.Text), nil
 }
 
 func list[T any](xs []T) value.Value {
