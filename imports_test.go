@@ -21,7 +21,9 @@ var levels = map[string]int{
 	"plan":          2,
 	"plan/importer": 3,
 	"tool":          3,
+	"secret":        2,
 	"machine":       4,
+	"policy":        4,
 	"check":         5,
 	"call":          6,
 	"tool/demo":     6,
@@ -31,9 +33,13 @@ var levels = map[string]int{
 	"tool/mcp":      6,
 	"run":           7,
 	"config":        7,
+	"model":         7,
+	"agent":         8,
 	"journal":       5,
+	"gate":          7,
 	"record":        8,
 	"terminal":      8,
+	"world":         9,
 	"cmd/callsheet": 11,
 }
 

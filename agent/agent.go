@@ -61,7 +61,8 @@ type Config[T any] struct {
 	Settings Settings
 	Role     string      // of the requests ([model.Request])
 	Recorder Recorder    // nil: the run cannot be resumed
-	Watch    func(Event) // nil: nobody watches. Called from Run's goroutine, text from the model's
+	Watch    func(Event) // nil: nobody watches. It is called while the run waits for it
+	Stream   bool        // asks the model for its text as it arrives, for Watch
 }
 
 // An Agent runs tasks. It is immutable and safe for concurrent use if its parts
@@ -95,8 +96,7 @@ func New[T any](c Config[T]) (*Agent[T], error) {
 			return nil, fmt.Errorf("agent: %w", err)
 		}
 	}
-	kinds := kindsOf(&doubles{root: c.Schema.Value()}, c.Schema.Value(), 0)
-	if len(kinds) > 0 && !kinds["object"] {
+	if k := kindsOf(&doubles{root: c.Schema.Value()}, c.Schema.Value(), 0); k != 0 && !k.has(value.Object) {
 		return nil, errors.New("agent: the submission is no object, and the arguments of a call are one")
 	}
 	c.Submission = c.Submission.withDefaults()
@@ -172,7 +172,7 @@ func (a *Agent[T]) Resume(ctx context.Context, t Task, r Recorded) (*Result[T], 
 	c := &a.config
 	l := &loop{
 		s: c.Settings, model: c.Model, caller: c.Caller, recorder: c.Recorder, tools: c.Tools, specs: a.specs,
-		submit: c.Submission, schema: c.Schema, role: c.Role, watch: c.Watch,
+		submit: c.Submission, schema: c.Schema, role: c.Role, watch: c.Watch, stream: c.Stream,
 		recorded: r, begin: time.Now(), usage: Usage{Complete: true},
 	}
 	l.accept = func(ctx context.Context, v value.Value) error {

@@ -103,11 +103,11 @@ func (d *doubles) walk(schema, v value.Value, at string, depth int) value.Value 
 	switch v.Kind() {
 	case value.String:
 		kinds := kindsOf(d, schema, 0)
-		if len(kinds) == 0 || kinds["string"] {
+		if kinds == 0 || kinds.has(value.String) {
 			return v
 		}
 		inner, ok := encoded(v)
-		if !ok || !kinds[inner.Kind().String()] {
+		if !ok || !kinds.has(inner.Kind()) {
 			return v
 		}
 		if d.coerce {
@@ -116,7 +116,7 @@ func (d *doubles) walk(schema, v value.Value, at string, depth int) value.Value 
 		}
 		d.said = append(d.said, fmt.Sprintf("property %s is a string, the schema says %s; send JSON directly, not as text", quote(strings.TrimPrefix(at, "/")), inner.Kind()))
 	case value.Object:
-		properties := d.member(schema, "properties", "object")
+		properties := d.member(schema, "properties", value.Object)
 		if properties.Len() == 0 {
 			return v
 		}
@@ -128,7 +128,7 @@ func (d *doubles) walk(schema, v value.Value, at string, depth int) value.Value 
 			return d.walk(sub, m, at+"/"+value.EscapePointer(v.Key(i)), depth+1)
 		})
 	case value.List:
-		items := d.member(schema, "items", "array")
+		items := d.member(schema, "items", value.List)
 		if items.Kind() != value.Object {
 			return v
 		}
@@ -142,29 +142,31 @@ func (d *doubles) walk(schema, v value.Value, at string, depth int) value.Value 
 // rebuild is v with each element or member replaced by what each returns for
 // it, and v itself when nothing changed.
 func rebuild(v value.Value, each func(int, value.Value) value.Value) value.Value {
-	var ms []value.Member
-	changed := false
+	var changed []value.Value
 	for i := range v.Len() {
 		old := v.At(i)
 		now := each(i, old)
-		changed = changed || now != old
-		m := value.Member{Value: now}
-		if v.Kind() == value.Object {
-			m.Key = v.Key(i)
+		if now != old && changed == nil {
+			changed = make([]value.Value, i, v.Len())
+			for j := range i {
+				changed[j] = v.At(j)
+			}
 		}
-		ms = append(ms, m)
+		if changed != nil {
+			changed = append(changed, now)
+		}
 	}
-	if !changed {
+	if changed == nil {
 		return v
 	}
-	if v.Kind() == value.Object {
-		return value.ObjectOf(ms...)
+	if v.Kind() == value.List {
+		return value.ListOf(changed...)
 	}
-	vs := make([]value.Value, len(ms))
-	for i, m := range ms {
-		vs[i] = m.Value
+	ms := make([]value.Member, len(changed))
+	for i, m := range changed {
+		ms[i] = value.Member{Key: v.Key(i), Value: m}
 	}
-	return value.ListOf(vs...)
+	return value.ObjectOf(ms...)
 }
 
 // resolve follows references inside the document.
@@ -185,7 +187,7 @@ func (d *doubles) resolve(schema value.Value) value.Value {
 }
 
 // member is a keyword of the schema, or of the first alternative that has it.
-func (d *doubles) member(schema value.Value, keyword, kind string) value.Value {
+func (d *doubles) member(schema value.Value, keyword string, kind value.Kind) value.Value {
 	if m, ok := schema.Get(keyword); ok {
 		return m
 	}
@@ -193,7 +195,7 @@ func (d *doubles) member(schema value.Value, keyword, kind string) value.Value {
 		list, _ := schema.Get(name)
 		for _, alternative := range list.Elements() {
 			alternative = d.resolve(alternative)
-			if m, ok := alternative.Get(keyword); ok && kindsOf(d, alternative, 0)[kind] {
+			if m, ok := alternative.Get(keyword); ok && kindsOf(d, alternative, 0).has(kind) {
 				return m
 			}
 		}
@@ -201,37 +203,47 @@ func (d *doubles) member(schema value.Value, keyword, kind string) value.Value {
 	return value.Value{}
 }
 
-// kindsOf is what a schema's type, or those of its alternatives, allow; empty
-// when it does not say.
-func kindsOf(d *doubles, schema value.Value, depth int) map[string]bool {
-	kinds := map[string]bool{}
+// kinds is a set of JSON types; 0 stands for a schema that does not say.
+type kinds uint16
+
+func (k kinds) has(kind value.Kind) bool { return k&(1<<kind) != 0 }
+
+func kindNamed(name string) kinds {
+	for kind := value.Null; kind <= value.Object; kind++ {
+		if kind.String() == name {
+			return 1 << kind
+		}
+	}
+	return 1 << value.Number // integer, and what is no type at all
+}
+
+// kindsOf is what a schema's type, or those of its alternatives, allow.
+func kindsOf(d *doubles, schema value.Value, depth int) (k kinds) {
 	if depth > maxSchemaDepth {
-		return kinds
+		return 0
 	}
 	t, _ := schema.Get("type")
 	if name, ok := t.Text(); ok {
-		kinds[name] = true
+		return kindNamed(name)
 	}
 	for _, e := range t.Elements() {
 		name, _ := e.Text()
-		kinds[name] = true
+		k |= kindNamed(name)
 	}
-	if len(kinds) > 0 {
-		return kinds
+	if k != 0 {
+		return k
 	}
 	for _, name := range []string{"anyOf", "oneOf"} {
 		list, _ := schema.Get(name)
 		for _, alternative := range list.Elements() {
 			more := kindsOf(d, d.resolve(alternative), depth+1)
-			if len(more) == 0 {
-				return more // one that says nothing allows everything
+			if more == 0 {
+				return 0 // one that says nothing allows everything
 			}
-			for k := range more {
-				kinds[k] = true
-			}
+			k |= more
 		}
 	}
-	return kinds
+	return k
 }
 
 // plainText is s as a value; what is not UTF-8 in it is replaced, because it is

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ func (t Through) Call(ctx context.Context, r Request) (Outcome, error) {
 		case d.Verdict == machine.Ask:
 			return Outcome{Waiting: ForDecision, Reason: d.Message}, nil
 		case d.Verdict != machine.Allow:
-			return Outcome{Denied: true, Failure: &tool.Failure{Code: "denied", Message: d.Message}}, nil
+			return Outcome{Denied: true, Failure: &tool.Failure{Code: cmp.Or(d.Code, CodeDenied), Message: d.Message}}, nil
 		}
 	}
 	out, err := t.Door.Call(ctx, req)
@@ -109,7 +110,7 @@ func (t Through) Call(ctx context.Context, r Request) (Outcome, error) {
 		return Outcome{Failure: &tool.Failure{Code: tool.CodeCancelled, Message: "cancelled before the call"}}, nil
 	}
 	if out.Ticket != nil {
-		if err := out.Ticket.Wait(ctx); err != nil {
+		if err := out.Ticket.Wait(context.WithoutCancel(ctx)); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -157,5 +158,8 @@ func unknownTool(name string, c *tool.Catalogue, more ...string) *tool.Failure {
 	return &tool.Failure{Code: CodeUnknownTool, Message: text + " The tools are " + strings.Join(names, ", ")}
 }
 
-// CodeUnknownTool is the code of a call of a tool that there is not.
-const CodeUnknownTool = "unknown_tool"
+// Codes of calls that reached no tool.
+const (
+	CodeUnknownTool = "unknown_tool" // there is no tool of that name
+	CodeDenied      = "denied"       // by a gate that gave no code of its own
+)

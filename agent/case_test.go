@@ -127,7 +127,7 @@ func parseCase(t *testing.T, archive *txtar.Archive) *testCase {
 			t.Fatalf("unknown file %s", f.Name)
 		}
 	}
-	if c.config.Submission.Name == agent.TransitionSubmission.Name {
+	if c.config.Submission.Name == "submit_transition" {
 		text, err := os.ReadFile("testdata/transition.schema.json")
 		if err != nil {
 			t.Fatal(err)
@@ -153,11 +153,11 @@ func (c *testCase) set(t *testing.T, line string) {
 	case "":
 	case "source": // must come first
 		*s = agent.Source()
-		c.config.Submission = agent.TransitionSubmission
+		c.config.Submission = agent.SubmitTransition()
 	case "transition":
-		c.config.Submission = agent.TransitionSubmission
+		c.config.Submission = agent.SubmitTransition()
 	case "plan":
-		c.config.Submission = agent.PlanSubmission
+		c.config.Submission = agent.SubmitPlan()
 	case "max_tool_calls":
 		s.MaxToolCalls = &n
 	case "max_invalid_submissions":
@@ -255,11 +255,10 @@ func (w *watched) Ask(ctx context.Context, req *model.Request) (*model.Reply, er
 }
 
 // taped makes calls through the door and keeps their outcomes, as a journal
-// would; it notes which calls were made.
+// would.
 type taped struct {
 	agent.Through
-	tape  *agent.Recorded
-	calls []string
+	tape *agent.Recorded
 }
 
 func (c *taped) Call(ctx context.Context, r agent.Request) (agent.Outcome, error) {

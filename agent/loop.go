@@ -29,6 +29,7 @@ type loop struct {
 	accept   func(ctx context.Context, v value.Value) error
 	role     string
 	watch    func(Event)
+	stream   bool
 
 	recorded Recorded
 	begin    time.Time
@@ -225,7 +226,7 @@ func (l *loop) live(ctx context.Context) (*model.Reply, error) {
 		req.Choice = model.Force(l.submit.Name)
 	}
 	l.see(Event{Kind: RoundBegins, Round: req.Round, Forced: why.traced})
-	if l.watch != nil {
+	if l.stream && l.watch != nil {
 		req.Progress = func(text string) { l.see(Event{Kind: TextArrives, Round: req.Round, Text: text}) }
 	}
 	return l.model.Ask(ctx, req)

@@ -317,6 +317,25 @@ func TestAdapterThatBreaksItsContract(t *testing.T) {
 	}
 }
 
+func TestWatch(t *testing.T) {
+	var seen []string
+	a := build(t, agent.Config[answer]{
+		Model: scripted.New(&model.Reply{Text: "hm", Calls: []model.Call{calling("a", "search", "{}")}}, says(final)),
+		Tools: catalogue(t, "search"), Stream: true, Settings: agent.Settings{MaxToolCalls: agent.Int(1)},
+		Caller: calls(func(context.Context, agent.Request) (agent.Outcome, error) { return ok, nil }),
+		Watch: func(e agent.Event) {
+			seen = append(seen, strings.TrimSpace(fmt.Sprintln(e.Kind, e.Round, e.Forced, e.Text, e.Step, e.Tool)))
+		},
+	})
+	if _, err := a.Run(t.Context(), agent.Task{User: "U"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"0 1", "1 1  hm", "2 1   1.1 search", "3 1   1.1 search", "0 2 tool budget exhausted", "3 2   2.1 submit"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	m := scripted.New()
 	for want, c := range map[string]agent.Config[answer]{

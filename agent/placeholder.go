@@ -78,8 +78,8 @@ func (s *search) walk(doc, v value.Value, at string, required bool, depth int) {
 			s.faults = append(s.faults, schema.Fault{Pointer: at, Message: "it is required and empty; give the real text"})
 		}
 	case value.Object:
-		properties := s.schema.member(doc, "properties", "object")
-		names := s.schema.member(doc, "required", "object")
+		properties := s.schema.member(doc, "properties", value.Object)
+		names := s.schema.member(doc, "required", value.Object)
 		for key, m := range v.Members() {
 			sub, _ := properties.Get(key)
 			must := false
@@ -90,7 +90,7 @@ func (s *search) walk(doc, v value.Value, at string, required bool, depth int) {
 			s.walk(sub, m, at+"/"+value.EscapePointer(key), must, depth+1)
 		}
 	case value.List:
-		items := s.schema.member(doc, "items", "array")
+		items := s.schema.member(doc, "items", value.List)
 		for i, e := range v.Elements() {
 			s.walk(items, e, at+"/"+strconv.Itoa(i), false, depth+1)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/callsheet/callsheet/model"
@@ -23,17 +22,21 @@ type Submission struct {
 	Short func(value.Value) value.Value
 }
 
-// The submissions that the product itself has.
-var (
-	usual          = []string{"final", "submit", "submit_final", "final_submission"}
-	PlanSubmission = Submission{
-		Name: "submit_plan", Aliases: usual, Description: "Submit the complete plan. This ends the run.",
-	}
-	TransitionSubmission = Submission{
-		Name: "submit_transition", Aliases: append(slices.Clone(usual), "transition_submission"),
+// usual are the other names under which models submit.
+func usual() []string { return []string{"final", "submit", "submit_final", "final_submission"} }
+
+// SubmitPlan is the submission of a plan.
+func SubmitPlan() Submission {
+	return Submission{Name: "submit_plan", Aliases: usual(), Description: "Submit the complete plan. This ends the run."}
+}
+
+// SubmitTransition is the submission of a transition of a world model.
+func SubmitTransition() Submission {
+	return Submission{
+		Name: "submit_transition", Aliases: append(usual(), "transition_submission"),
 		Description: "Submit the complete transition. This ends the run.", Short: shortTransition,
 	}
-)
+}
 
 // shortTransition keeps the rules and citations of a transition, and how many
 // effects it has.
@@ -55,7 +58,7 @@ func (s Submission) withDefaults() Submission {
 		s.Name = "submit"
 	}
 	if s.Aliases == nil {
-		s.Aliases = usual
+		s.Aliases = usual()
 	}
 	aliases := make([]string, len(s.Aliases))
 	for i, name := range s.Aliases {

@@ -50,15 +50,26 @@ func (c *checker) next(m *model.Message) string {
 	if m.From != model.FromAssistant || len(m.Calls) == 0 {
 		return ""
 	}
-	seen := make(map[string]bool, len(m.Calls))
-	for _, call := range m.Calls {
-		if call.ID == "" || seen[call.ID] {
-			return fmt.Sprintf("the id %q is empty or stands twice", call.ID)
-		}
-		seen[call.ID] = true
+	if call := odd(m.Calls); call != nil {
+		return fmt.Sprintf("the id %q is empty or stands twice", call.ID)
 	}
 	c.open = m.Calls
 	return ""
+}
+
+// odd is the first call whose id is empty or stands earlier.
+func odd(calls []model.Call) *model.Call {
+	if len(calls) == 1 && calls[0].ID != "" {
+		return nil
+	}
+	seen := make(map[string]bool, len(calls))
+	for i := range calls {
+		if id := calls[i].ID; id == "" || seen[id] {
+			return &calls[i]
+		}
+		seen[calls[i].ID] = true
+	}
+	return nil
 }
 
 // transcript is what is sent: it is only appended to, except that results are

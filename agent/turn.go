@@ -324,6 +324,9 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 	switch {
 	case failed:
 		rec.Error = o.Failure.Error()
+		if o.Denied && o.Failure.Code != CodeDenied {
+			rec.Error = CodeDenied + ": " + rec.Error
+		}
 		text = rec.Error
 		t.failed = true
 	case t.s.source:

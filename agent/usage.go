@@ -57,8 +57,10 @@ func (u *Usage) add(r model.Usage, missingIsZero bool) (missing, negative bool) 
 			reported = new(int)
 		}
 		negative = negative || *reported < 0
-		sum := plus(or(*n.sum, 0), max(0, *reported))
-		*n.sum = &sum
+		if *n.sum == nil {
+			*n.sum = new(int)
+		}
+		**n.sum = plus(**n.sum, max(0, *reported))
 	}
 	if missing || negative {
 		u.Complete = false

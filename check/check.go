@@ -158,7 +158,7 @@ type checker struct {
 	opt   Options
 	names *names
 	found []Diagnostic
-	more  int                        // findings beyond MaxDiagnostics
+	more  bool                       // there are findings beyond MaxDiagnostics
 	wrong bool                       // an error was found
 	fails []string                   // by step: the code for which it fails for certain when its turn comes
 	fate  []fate                     // by step
@@ -181,15 +181,22 @@ func newChecker(p *plan.Plan, o Options) *checker {
 
 func (c *checker) add(d Diagnostic) {
 	c.wrong = c.wrong || d.Severity == Error
-	if len(c.found) == MaxDiagnostics {
-		c.more++
+	if c.full() {
+		c.more = true
 		return
 	}
 	c.found = append(c.found, d)
 }
 
+// full reports that no more findings are listed, so that no work is put into
+// their words and advice; a document can have a million.
+func (c *checker) full() bool { return len(c.found) == MaxDiagnostics }
+
 // at is a finding about a part of step i, where rest is the part's pointer.
 func (c *checker) at(i int, rest, code string, severity Severity, format string, args ...any) Diagnostic {
+	if c.full() {
+		return Diagnostic{Severity: severity}
+	}
 	return Diagnostic{Code: code, Severity: severity, Step: c.Steps[i].ID,
 		Pointer: c.Pointer(i) + rest, Message: fmt.Sprintf(format, args...)}
 }
@@ -247,9 +254,9 @@ func (c *checker) worst() int {
 
 // report puts the findings in the order of the document, with their places.
 func (c *checker) report() *Report {
-	if c.more > 0 {
+	if c.more {
 		c.found = append(c.found, Diagnostic{Code: TooManyFindings, Severity: Info,
-			Message: fmt.Sprintf("%d more findings are not listed", c.more)})
+			Message: fmt.Sprintf("only the first %d findings are listed", MaxDiagnostics)})
 	}
 	place(c.found, c.Positions)
 	r := &Report{OK: !c.wrong, Diagnostics: c.found, Calls: Calls{Max: c.worst()}, Waves: [][]string{}}

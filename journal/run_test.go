@@ -278,3 +278,73 @@ func TestWaitingForADeferredRecordEndsTheDeferral(t *testing.T) {
 	}
 	equal(t, lines(t, s, r.ID(), 1), []string{`1 intent 1`})
 }
+
+// TestSyncsOfALoneChain: an effectful step waits for the disk twice, a read-only
+// one once, whatever is between its records.
+func TestSyncsOfALoneChain(t *testing.T) {
+	for _, c := range []struct {
+		deferred bool
+		perStep  int64
+	}{{false, 2}, {true, 1}} {
+		s := newStore(t)
+		r := create(t, s, journal.Start{})
+		const steps = 20
+		for range steps {
+			ticket := r.Append(journal.Record{Kind: "intent", Deferred: c.deferred})
+			if !c.deferred {
+				if err := ticket.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			appendWait(t, r, journal.Record{Kind: "outcome"})
+		}
+		if got := s.Stats().Syncs; got != steps*c.perStep {
+			t.Errorf("deferred %v: %d syncs for %d steps, want %d each", c.deferred, got, steps, c.perStep)
+		}
+	}
+}
+
+// TestDeferredRecordIsShown: an intent that nobody waits for can be seen by
+// others although no sync was spent on it.
+func TestDeferredRecordIsShown(t *testing.T) {
+	s := newStore(t)
+	r := create(t, s, journal.Start{})
+	appendWait(t, r, record("event", `1`))
+	syncs := s.Stats().Syncs
+	rec := record("intent", `2`)
+	rec.Deferred = true
+	ticket := r.Append(rec)
+	for e, err := range s.Follow(t.Context(), r.ID(), 2) {
+		if err != nil || e.Kind != "intent" {
+			t.Errorf("followed: %v, %v", e.Kind, err)
+		}
+		break
+	}
+	if got := s.Stats().Syncs; got != syncs {
+		t.Errorf("%d syncs, want %d", got, syncs)
+	}
+	if err := ticket.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats().Syncs; got != syncs+1 {
+		t.Errorf("after the wait: %d syncs, want %d", got, syncs+1)
+	}
+}
+
+// TestBacklogIsBounded appends faster than is written; nothing is lost.
+func TestBacklogIsBounded(t *testing.T) {
+	s := newStore(t)
+	r := create(t, s, journal.Start{})
+	const parts = 18
+	for i := range parts {
+		big := value.MustText(strings.Repeat(fmt.Sprint(i%10), 4<<20))
+		r.Append(journal.Record{Kind: "outcome", Body: big, Deferred: true})
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := s.Verify(t.Context(), r.ID(), journal.Trust{})
+	if err != nil || !report.OK() || report.Head.Records != parts+2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -63,6 +64,7 @@ type Store struct {
 	watch  watch
 
 	queue queue
+	stats stats
 
 	heldMu sync.Mutex
 	held   map[int64]bool // bytes of the runs open in this store
@@ -159,6 +161,20 @@ func (s *Store) dsn(pragmas ...string) string {
 	}
 	q.Set("_dqs", "0")
 	return (&url.URL{Scheme: "file", Path: s.path, RawQuery: q.Encode()}).String()
+}
+
+// Stats count what a store has done since it was opened.
+type Stats struct {
+	Records int64 // written, checkpoints included
+	Commits int64 // transactions of records
+	Syncs   int64 // those of them that waited for the disk
+}
+
+type stats struct{ records, commits, syncs atomic.Int64 }
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{s.stats.records.Load(), s.stats.commits.Load(), s.stats.syncs.Load()}
 }
 
 // Path is the absolute path of the database.

@@ -82,6 +82,9 @@ type Usage struct {
 // calls, and lists what it did. The new ids hold round, so that a caller that
 // passes the length of the transcript gets ids that no earlier message has.
 func FreshIDs(calls []Call, round int) (edits []string) {
+	if distinct(calls) {
+		return nil
+	}
 	seen := make(map[string]bool, len(calls))
 	for _, c := range calls {
 		seen[c.ID] = true // a fresh id must not be one that comes later
@@ -107,6 +110,25 @@ func FreshIDs(calls []Call, round int) (edits []string) {
 		used[fresh] = true
 	}
 	return edits
+}
+
+// distinct is the usual case: every id is there, and there once.
+func distinct(calls []Call) bool {
+	const few = 8 // below it comparing is cheaper than a map
+	if len(calls) > few {
+		return false
+	}
+	for i, c := range calls {
+		if c.ID == "" {
+			return false
+		}
+		for _, d := range calls[:i] {
+			if d.ID == c.ID {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Value is the reply as JSON, for a journal or a cassette. Raw is kept as a

@@ -341,6 +341,9 @@ func TestHostile047_Budgets(t *testing.T) {
 
 func TestFoldIsItsOwnFold(t *testing.T) {
 	for r := rune(0); r <= 0x10FFFF; r++ {
+		if CheckID("a"+string(r)) != "" {
+			continue // never in an id
+		}
 		if once := Fold(string(r)); Fold(once) != once {
 			t.Errorf("Fold(%U) = %+q, and its fold is %+q", r, once, Fold(once))
 		}

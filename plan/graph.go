@@ -4,24 +4,31 @@ import "slices"
 
 // link fills in Deps, Unknown and Wave of every step.
 func (p *Plan) link() {
-	edges := 0
+	most := 0
+	for i := range p.Steps {
+		most += len(p.Steps[i].After) + len(p.Steps[i].Refs)
+	}
+	room, edges := make([]int, most), 0
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		deps := room[: 0 : len(s.After)+len(s.Refs)]
+		room = room[cap(deps):]
 		for _, id := range s.After {
 			if d := p.ids.index(id); d >= 0 {
-				s.Deps = append(s.Deps, d)
+				deps = append(deps, d)
 			} else {
 				s.Unknown = append(s.Unknown, id)
 			}
 		}
 		for _, r := range s.Refs {
 			if r.Step >= 0 {
-				s.Deps = append(s.Deps, r.Step)
+				deps = append(deps, r.Step)
 			}
 		}
-		slices.Sort(s.Deps)
-		s.Deps = slices.Compact(s.Deps)
-		edges += len(s.Deps)
+		slices.Sort(deps)
+		deps = slices.Compact(deps)
+		s.Deps = deps[:len(deps):len(deps)]
+		edges += len(deps)
 	}
 
 	next := p.dependents(edges)

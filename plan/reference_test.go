@@ -87,6 +87,15 @@ func TestReferencesAreFoundInPlace(t *testing.T) {
 	}
 }
 
+func TestHostile023_OutputsAreOpaque(t *testing.T) {
+	p := decode(t, `[{"id":"s0","tool":"t"},{"id":"s1","tool":"t","args":{"x":["$s0"]}}]`)
+	for _, out := range []string{`"$s1"`, `{"$ref":"s0"}`, `"${env.KEY}"`, `"{{s0}}"`, `["$$s0",{"k":"$s0.x"}]`, `[{"id":"s9","tool":"pay","args":{"to":"$s0"}}]`} {
+		if got := p.Steps[1].Template.Fill([]value.Value{value.MustParse(out)}).String(); got != `{"x":[`+out+`]}` {
+			t.Errorf("the output %s reached the next tool as %s", out, got)
+		}
+	}
+}
+
 // read is §2 told as it is written, without regard to cost.
 func read(ids map[string]int, text string) (step int, path string, hasPath bool, literal string) {
 	const none = -2

@@ -141,7 +141,7 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		if err != nil {
 			return err
 		}
-		past(machine.Event{Kind: machine.Judged, Verdict: v, Code: str(body, "code"), Message: str(body, "message")})
+		past(machine.Event{Kind: machine.Judged, Verdict: v, Person: flag(body, "person"), Code: str(body, "code"), Message: str(body, "message")})
 		h.setArgs(step, str(body, "args_digest"))
 		delete(h.asks, step)
 		if ask, ok := body.Get("ask"); ok && v == machine.Ask {
@@ -263,7 +263,7 @@ func (h *History) answer(e journal.Entry, step string, body value.Value, past fu
 	if why := str(body, "why"); why != "" {
 		message += ": " + why
 	}
-	past(machine.Event{Kind: machine.Judged, Verdict: v, Code: "person", Message: message})
+	past(machine.Event{Kind: machine.Judged, Verdict: v, Person: true, Code: "person", Message: message})
 }
 
 func verdict(s string) (machine.Verdict, error) {
@@ -308,4 +308,17 @@ func (h *History) Report(c *tool.Catalogue) (*machine.Report, error) {
 
 func (h *History) options() run.Options {
 	return run.Options{Budget: h.Budget, Workers: h.Workers, Eager: h.Eager, MaxArgs: h.MaxArgs, Past: h.Past}
+}
+
+// Lost are the steps whose last call was begun before a crash, was found to have
+// no outcome, and was not resolved, in plan order. Those whose tool is safe to
+// repeat are called again by resume.
+func (h *History) Lost() []string {
+	var steps []string
+	for i := range h.Plan.Steps {
+		if id := h.Plan.Steps[i].ID; h.lost[id] != nil {
+			steps = append(steps, id)
+		}
+	}
+	return steps
 }

@@ -137,6 +137,9 @@ func TestHostile036_NeverReturns(t *testing.T) {
 	}
 }
 
+// write panics when m is nil.
+func write(m map[string]int) { m["x"] = 1 }
+
 // late collects what a recorder is told of answers that came too late.
 type late struct {
 	mu   sync.Mutex
@@ -180,8 +183,7 @@ func TestHostile038_PanicsStayWithTheirStep(t *testing.T) {
 		"panics": func(context.Context, *tool.Call) (value.Value, error) { panic("boom") },
 		"goexit": func(context.Context, *tool.Call) (value.Value, error) { runtime.Goexit(); return value.Value{}, nil },
 		"nilmap": func(context.Context, *tool.Call) (value.Value, error) {
-			var m map[string]int
-			m["x"] = 1
+			write(nil)
 			return value.Value{}, nil
 		},
 		"nilpani": func(context.Context, *tool.Call) (value.Value, error) { panic(nil) },
@@ -393,13 +395,14 @@ func TestCancellation(t *testing.T) {
 func TestAContextDerivedByAToolEndsWithItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
-		var derived, after context.Context
-		tl := named("t", reads, func(ctx context.Context, _ *tool.Call) (value.Value, error) {
+		var after context.Context
+		tl := named("t", reads, func(ctx context.Context, c *tool.Call) (value.Value, error) {
 			if ctx.Value(key{}) != "v" {
 				t.Error("the tool does not see the values of the run's context")
 			}
 			var cancel context.CancelFunc
-			if derived == nil {
+			if c.Attempt == 1 {
+				var derived context.Context
 				derived, cancel = context.WithTimeout(ctx, time.Hour)
 				defer func() { _ = cancel }()
 				<-derived.Done()

@@ -1,7 +1,6 @@
 package run_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -31,20 +30,14 @@ func lines[T any](t *testing.T, path ...string) []T {
 		t.Fatal(err)
 	}
 	var all []T
-	for s := bufio.NewScanner(bytes.NewReader(text)); ; {
-		s.Buffer(nil, 1<<24)
-		for s.Scan() {
-			var x T
-			if err := json.Unmarshal(s.Bytes(), &x); err != nil {
-				t.Fatalf("%v: %v", path, err)
-			}
-			all = append(all, x)
+	for line := range bytes.Lines(text) {
+		var x T
+		if err := json.Unmarshal(line, &x); err != nil {
+			t.Fatalf("%v: %v", path, err)
 		}
-		if err := s.Err(); err != nil {
-			t.Fatal(err)
-		}
-		return all
+		all = append(all, x)
 	}
+	return all
 }
 
 // inEveryMode runs a plan in each mode with fresh tools and returns the report

@@ -30,6 +30,9 @@ const (
 	// maxStates bounds one pattern after its repetitions are unrolled, which is
 	// what a match costs per byte in the worst case.
 	maxStates = 4096
+	// maxAllStates bounds all patterns of a document together; each counts for
+	// every time that the compiler looks at it.
+	maxAllStates = 1 << 16
 )
 
 // address names the document while it is compiled. No loader knows its scheme.
@@ -67,7 +70,7 @@ func Compile(doc value.Value) (*Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(sealed{})
-	c.UseRegexpEngine(compilePattern)
+	c.UseRegexpEngine(r.pattern)
 	if err := c.AddResource(address, raw); err != nil {
 		return nil, explain(err)
 	}
@@ -116,8 +119,13 @@ func (sealed) Load(address string) (any, error) {
 	return nil, fmt.Errorf("nothing is fetched")
 }
 
-// compilePattern is the regexp engine of the compiler.
-func compilePattern(text string) (jsonschema.Regexp, error) {
+var errAllStates = fmt.Errorf("the patterns of the schema have more than %d states together", maxAllStates)
+
+// pattern is the regexp engine of the compiler.
+func (r *reader) pattern(text string) (jsonschema.Regexp, error) {
+	if r.states > maxAllStates {
+		return nil, errAllStates
+	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -129,6 +137,9 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 	if len(prog.Inst) > maxStates {
 		return nil, fmt.Errorf("it has %d states; the limit is %d", len(prog.Inst), maxStates)
 	}
+	if r.states += len(prog.Inst); r.states > maxAllStates {
+		return nil, errAllStates
+	}
 	re, err := regexp.Compile(text)
 	if err != nil {
 		return nil, err
@@ -139,6 +150,7 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 // A reader turns a document into what the library reads, within bounds.
 type reader struct {
 	objects int
+	states  int      // of all patterns
 	named   []string // pointers of the subschemas with an $id or a $dynamicAnchor
 }
 

@@ -107,7 +107,7 @@ func (n *node) everywhere(f func(*node) bool) {
 		if !f(at) {
 			return
 		}
-		for _, list := range [][]*node{at.also(), at.any, at.one, {at.cond, at.then, at.otherway}} {
+		for _, list := range [][]*node{at.also(), at.any, at.one, {at.dynamicRef, at.recursiveRef, at.cond, at.then, at.otherway}} {
 			for _, m := range list {
 				if m != nil && !seen[m] {
 					seen[m] = true
@@ -141,8 +141,8 @@ func (s *Schema) decides(n *node, args value.Value, seen map[*node]bool) bool {
 	if n.additional != nil || n.unevaluatedProperties != nil {
 		return true
 	}
-	for _, m := range n.also() {
-		if s.decides(m, args, seen) {
+	for _, m := range slices.Concat(n.also(), []*node{n.dynamicRef, n.recursiveRef}) {
+		if m != nil && s.decides(m, args, seen) {
 			return true
 		}
 	}

@@ -32,14 +32,15 @@ const (
 	// The work of one judgement, in subschemas applied, may grow with the size
 	// of the value and no faster: anyOf over recursive references would
 	// otherwise double it at each level (spec/hostile.md 22).
-	workFloor   = 1 << 20
+	workFloor   = 1 << 17
 	workPerByte = 4
 	// maxFrames bounds the stack, which grows with the nesting of the value
 	// times the references on the way.
 	maxFrames = 100_000
-	// bytesPerWork is how much text, times the states of the pattern, matching
-	// costs as much as applying one subschema.
-	bytesPerWork = 64
+	// Applying a subschema takes about 50 ns. For as long a pattern goes through
+	// so many of its states, and two values are compared over so many bytes.
+	statesPerWork = 8
+	bytesPerWork  = 64
 )
 
 // An evaluation is one judgement of one value.
@@ -240,7 +241,7 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 
 // matches pays for the match before it is made.
 func (e *evaluation) matches(p *pattern, s string) bool {
-	e.spend(len(s) / bytesPerWork * p.states)
+	e.spend(len(s) * p.states / statesPerWork)
 	return e.over == "" && p.MatchString(s)
 }
 

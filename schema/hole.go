@@ -5,6 +5,9 @@ import "github.com/callsheet/callsheet/value"
 // hole judges what every value that fits from has in common: its types, the
 // list of values when from has one, and the parts that it must have.
 func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
+	if n.types == 0 && n.only() {
+		return fits
+	}
 	if from == nil || from.possible == 0 {
 		return maybe
 	}
@@ -74,7 +77,7 @@ func (e *evaluation) holeObject(n *node, from *node, out *[]Fault) verdict {
 	from.conjuncts(func(c *node) {
 		for _, name := range c.required {
 			sub, known := n.properties[name]
-			if !known && n.patterns == nil {
+			if !known && len(n.patterns) == 0 {
 				sub = n.additional
 			}
 			if sub == nil {
@@ -101,9 +104,9 @@ func (e *evaluation) holePart(n *node, key string, index int, from *node, out *[
 func (n *node) only() bool {
 	return n.enum == nil && n.inFormat == nil && n.minimum == nil && n.maximum == nil && n.above == nil && n.below == nil &&
 		n.multipleOf == nil && n.minLength == nil && n.maxLength == nil && n.pattern == nil && n.minItems == nil &&
-		n.maxItems == nil && !n.unique && n.prefix == nil && n.rest == nil && n.contains == nil && n.minProperties == nil &&
-		n.maxProperties == nil && n.required == nil && n.properties == nil && n.patterns == nil && n.additional == nil &&
-		n.names == nil && n.dependentRequired == nil && n.dependentSchemas == nil &&
+		n.maxItems == nil && !n.unique && len(n.prefix) == 0 && n.rest == nil && n.contains == nil && n.minProperties == nil &&
+		n.maxProperties == nil && len(n.required) == 0 && n.properties == nil && len(n.patterns) == 0 && n.additional == nil &&
+		n.names == nil && len(n.dependentRequired) == 0 && len(n.dependentSchemas) == 0 &&
 		n.unevaluatedItems == nil && n.unevaluatedProperties == nil
 }
 

@@ -107,15 +107,13 @@ func (n *node) inPlace(f func(*node)) {
 	}
 }
 
-// also are the subschemas that a value must fit besides n itself.
+// also are the subschemas that a value must fit besides n itself. What a
+// $dynamicRef means depends on the way to it, so it is not among them.
 func (n *node) also() []*node {
-	var out []*node
-	for _, m := range []*node{n.ref, n.dynamicRef, n.recursiveRef} {
-		if m != nil {
-			out = append(out, m)
-		}
+	if n.ref == nil {
+		return n.all
 	}
-	return append(out, n.all...)
+	return append([]*node{n.ref}, n.all...)
 }
 
 // A typeSet is a set of JSON types. Numbers are of two kinds, so that "number"

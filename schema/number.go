@@ -56,7 +56,7 @@ func parse(literal string) decimal {
 
 // isInteger reports whether a literal stands for an integer.
 func isInteger(literal string) bool {
-	if strings.IndexAny(literal, ".eE") < 0 {
+	if !strings.ContainsAny(literal, ".eE") {
 		return true
 	}
 	return parse(literal).exp >= 0

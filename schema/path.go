@@ -83,10 +83,22 @@ func (w *walk) property(n *node, name string) (*node, bool) {
 	if n.possible&typeObject == 0 {
 		return nil, false
 	}
-	if n.unevaluatedProperties != nil && n.unevaluatedProperties.never && !declares(n, name) {
+	if n.unevaluatedProperties != nil && n.unevaluatedProperties.never && !declares(n, name) && !n.evaluatesOthers() {
 		return nil, false
 	}
 	return w.into(n, func(n *node) (*node, bool) { return n.ownProperty(name) })
+}
+
+// evaluatesOthers reports whether some subschema of the same value may evaluate
+// properties that none names, so that unevaluatedProperties does not see them.
+func (n *node) evaluatesOthers() bool {
+	found := false
+	n.everywhere(func(m *node) bool {
+		found = m.additional != nil || m != n && m.unevaluatedProperties != nil || len(m.dependentSchemas) > 0 ||
+			m.dynamicRef != nil || m.recursiveRef != nil
+		return !found
+	})
+	return found
 }
 
 // into asks every subschema that judges the same value what it says of a part,

@@ -91,6 +91,15 @@ func (o *Output) Line(format string, args ...any) {
 	fmt.Fprintf(o.w, format+"\n", args...)
 }
 
+// Lines writes text that may have several lines, each escaped and the first
+// behind a prefix.
+func (o *Output) Lines(prefix, text string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		fmt.Fprintln(o.w, prefix+Escape(line))
+		prefix = strings.Repeat(" ", len(prefix))
+	}
+}
+
 var (
 	good   = lipgloss.NewStyle().Foreground(lipgloss.Green)
 	bad    = lipgloss.NewStyle().Foreground(lipgloss.Red)

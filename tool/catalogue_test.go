@@ -201,6 +201,20 @@ func TestOverride(t *testing.T) {
 	}
 }
 
+// The bounded search finds what comparing everything would.
+func TestNearestIsTheNearest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[abAB]{1,9}`)
+		name, names := word.Draw(t, "name"), rapid.SliceOfNDistinct(word, 1, 12, rapid.ID[string]).Draw(t, "names")
+		all := tool.Nearest(name, names, len(names))
+		for n := range len(all) {
+			if got := tool.Nearest(name, names, n); !slices.Equal(got, all[:n]) {
+				t.Fatalf("the first %d of %v for %q: got %v", n, all, name, got)
+			}
+		}
+	})
+}
+
 func ExampleNearest() {
 	fmt.Println(tool.Nearest("serch", []string{"fetch", "search", "sum"}, 1))
 	// Output: [search]

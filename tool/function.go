@@ -102,7 +102,7 @@ func appendDigits(dst []byte, v value.Value) []byte {
 	case value.Number:
 		const most = 40 // characters; no Go integer needs more
 		literal, _ := v.Number()
-		if len(literal) > most || strings.IndexAny(literal, ".eE") < 0 {
+		if len(literal) > most || !strings.ContainsAny(literal, ".eE") {
 			break
 		}
 		// 256 bits hold every digit that 40 characters can have.

@@ -1,9 +1,9 @@
 package tool
 
 import (
-	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -25,55 +25,77 @@ func Nearest(name string, among []string, n int) []string {
 	type candidate struct {
 		name     string
 		distance int
-		order    int
 	}
-	want := clipRunes(name)
-	limit := max(1, len(want)/3) * 2
-	var near []candidate
-	for i, other := range among[:min(len(among), maxCandidates)] {
+	if n <= 0 {
+		return nil
+	}
+	var wantBuffer, haveBuffer [maxCompared]rune
+	want := clipRunes(name, &wantBuffer)
+	near := make([]candidate, 0, n+1) // the best so far, in order
+	widest := max(1, len(want)/3) * 2
+	limit := widest
+	for _, other := range among[:min(len(among), maxCandidates)] {
 		if other == name {
 			continue
 		}
-		have := clipRunes(other)
+		have := clipRunes(other, &haveBuffer)
 		d := distance(want, have, limit)
-		if d > limit && contains(want, have) {
+		if d > limit && limit == widest && contains(name, other) {
 			d = limit
 		}
-		if d <= limit {
-			near = append(near, candidate{other, d, i})
+		if d > limit {
+			continue
+		}
+		at := len(near)
+		for at > 0 && near[at-1].distance > d {
+			at--
+		}
+		near = slices.Insert(near, at, candidate{other, d})
+		if len(near) > n {
+			near = near[:n]
+		}
+		if len(near) == n {
+			// From here on only what is better than the last one counts.
+			limit = near[n-1].distance - 1
 		}
 	}
-	slices.SortFunc(near, func(a, b candidate) int { return cmp.Or(a.distance-b.distance, a.order-b.order) })
-	var out []string
-	for _, c := range near[:min(len(near), max(n, 0))] {
-		out = append(out, c.name)
+	out := make([]string, len(near))
+	for i, c := range near {
+		out[i] = c.name
 	}
 	return out
 }
 
-func clipRunes(s string) []rune {
-	if len(s) > 4*maxCompared {
-		s = s[:4*maxCompared]
+// clipRunes is the part of a name that is compared.
+func clipRunes(s string, buffer *[maxCompared]rune) []rune {
+	n := 0
+	for _, r := range s {
+		if n == maxCompared {
+			break
+		}
+		buffer[n] = r
+		n++
 	}
-	r := []rune(s)
-	return r[:min(len(r), maxCompared)]
+	return buffer[:n]
 }
 
 // contains reports whether the longer name starts or ends with the shorter one,
 // which has to have four characters to mean anything.
-func contains(a, b []rune) bool {
+func contains(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	if len(a) < 4 {
-		return false
-	}
-	short, long := strings.ToLower(string(a)), strings.ToLower(string(b))
-	return strings.HasPrefix(long, short) || strings.HasSuffix(long, short)
+	return len(a) >= 4 && (strings.EqualFold(a, b[:len(a)]) || strings.EqualFold(a, b[len(b)-len(a):]))
 }
 
 // distance counts half edits between a and b, and stops counting beyond limit.
 func distance(a, b []rune, limit int) int {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
 	if d := 2 * (len(a) - len(b)); d > limit || -d > limit {
 		return limit + 1
 	}
@@ -82,23 +104,31 @@ func distance(a, b []rune, limit int) int {
 	for j := range len(b) + 1 {
 		last[j] = 2 * j
 	}
+	band := limit / 2 // further off the diagonal every path costs more
 	for i, x := range a {
-		row[0] = 2 * (i + 1)
-		least := row[0]
-		for j, y := range b {
+		from, to := max(0, i-band), min(len(b), i+band+1)
+		row[from] = limit + 1
+		if from == 0 {
+			row[0] = 2 * (i + 1)
+		}
+		least := row[from]
+		for j := from; j < to; j++ {
+			y := b[j]
 			change := 2
-			switch {
-			case x == y:
+			if x == y {
 				change = 0
-			case strings.EqualFold(string(x), string(y)):
+			} else if unicode.ToLower(x) == unicode.ToLower(y) {
 				change = 1
 			}
-			d := min(last[j]+change, last[j+1]+2, row[j]+2)
+			d := min(last[j]+change, row[j]+2, last[j+1]+2)
 			if i > 0 && j > 0 && x == b[j-1] && y == a[i-1] {
 				d = min(d, before[j-1]+2)
 			}
 			row[j+1] = d
 			least = min(least, d)
+		}
+		if to < len(b) {
+			row[to+1] = limit + 1
 		}
 		if least > limit {
 			return limit + 1

@@ -1,6 +1,19 @@
 // Package tool says what a tool is: what it declares to the model and to the
-// checker, how it is called, and how it fails. A [Catalogue] is a frozen set of
-// declarations with a digest; a [Set] adds the handlers that do the work.
+// checker, how it is called, and how it fails.
+//
+//	type In struct {
+//		City string `json:"city"`
+//	}
+//	weather, err := tool.Func("weather", "The weather in a city.",
+//		func(ctx context.Context, in In) (string, error) { return "sunny in " + in.City, nil },
+//		tool.Options{Effects: new(tool.Effects{ReadOnly: true})})
+//	set, err := tool.NewSet(weather)
+//	set.Catalogue().Get("weather").CheckArgs(value.MustParse(`{"town": "Oslo"}`)) // invalid_args
+//
+// A [Catalogue] is a frozen set of declarations with a digest; a [Set] adds the
+// handlers that do the work. [Func] is the typed door to a tool, a [Tool] with a
+// [Handler] of one's own the raw one. What a tool does not declare is assumed to
+// be the worst (spec/policy.md, Effects).
 package tool
 
 import (

@@ -21,7 +21,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -161,14 +160,13 @@ func ObjectOf(ms ...Member) Value {
 	keys := make([]string, len(ms))
 	vals := make([]Value, len(ms))
 	for i, m := range ms {
-		if len(ms) <= indexAbove && slices.Contains(keys[:i], m.Key) {
-			panic("value: duplicate member " + strconv.Quote(m.Key))
-		}
 		keys[i], vals[i] = m.Key, m.Value
 	}
 	v := compose(Object, keys, vals)
-	if c := v.children(); c.index != nil && len(c.index) != len(keys) {
-		panic("value: duplicate member")
+	for i, k := range keys {
+		if v.n.kids.Load().find(k) != i {
+			panic("value: duplicate member " + strconv.Quote(k))
+		}
 	}
 	return v
 }

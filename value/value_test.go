@@ -265,3 +265,40 @@ func FuzzLookup(f *testing.F) {
 		}
 	})
 }
+
+func TestObjectOfRefusesADuplicate(t *testing.T) {
+	for _, n := range []int{2, 40} { // below and above where members get a map
+		ms := make([]Member, n)
+		for i := range ms {
+			ms[i] = Member{Key: string(rune('a' + i%(n-1))), Value: NullValue()}
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("an object of %d members with a duplicate was made", n)
+				}
+			}()
+			ObjectOf(ms...)
+		}()
+	}
+}
+
+func TestComposed(t *testing.T) {
+	text := MustParse(`{"a":[1]}`)
+	for name, c := range map[string]struct {
+		v    Value
+		want bool
+	}{
+		"no value":      {Value{}, false},
+		"scalar":        {Int(1), false},
+		"text":          {text, false},
+		"part of text":  {text.At(0), false},
+		"list of text":  {ListOf(text), true},
+		"object":        {ObjectOf(Member{"a", text}), true},
+		"part of those": {ListOf(text).At(0), false},
+	} {
+		if got := c.v.Composed(); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}

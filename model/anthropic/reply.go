@@ -60,7 +60,7 @@ func reply(resp *response, partial map[int]string, round, limit int) (*model.Rep
 	var blocks []struct {
 		Type  string         `json:"type"`
 		Text  *string        `json:"text"`
-		ID    *string        `json:"id"`
+		ID    jsontext.Value `json:"id"`
 		Name  string         `json:"name"`
 		Input jsontext.Value `json:"input"`
 	}
@@ -84,10 +84,7 @@ func reply(resp *response, partial map[int]string, round, limit int) (*model.Rep
 				edits = append(edits, fmt.Sprintf("the empty text of block %d goes back as %q", i+1, back))
 			}
 		case "tool_use":
-			c := model.Call{Name: b.Name}
-			if b.ID != nil {
-				c.ID = *b.ID
-			}
+			c := model.Call{Name: b.Name, ID: rawjson.Text(b.ID)}
 			if text, ok := partial[i]; ok {
 				c.Arguments = text
 			} else if b.Input.Kind() != 'n' {
@@ -115,9 +112,12 @@ func reply(resp *response, partial map[int]string, round, limit int) (*model.Rep
 		id := value.MustText(c.ID).String()
 		switch sent := blocks[at[n]].ID; {
 		case sent == nil:
-			// A null id is written by no server; one that is missing is added.
-			insert[fmt.Sprintf("/%d", at[n])] = `"id":` + id
-		case *sent != c.ID:
+			member := `"id":` + id
+			if other := insert[fmt.Sprintf("/%d", at[n])]; other != "" {
+				member += "," + other // its input
+			}
+			insert[fmt.Sprintf("/%d", at[n])] = member
+		case rawjson.Text(sent) != c.ID:
 			replace[fmt.Sprintf("/%d/id", at[n])] = id
 		}
 	}

@@ -3,6 +3,9 @@
 // providers do, misbehaviours included; the subtests that answer a public bug
 // report carry the number that it has in spec/loop-cases.md.
 //
+// The servers are stand-ins, written from what providers document and from what
+// users reported; a real one is met with a recorder of package cassette.
+//
 //	func TestModel(t *testing.T) {
 //		modeltest.RunHTTP(t, modeltest.OpenAI{}, func(t *testing.T, s *modeltest.Server) model.Model { … })
 //	}

@@ -73,6 +73,7 @@ func (OpenAI) message(s Said) string {
 	return b.String() + "}"
 }
 
+// Whole writes a response in one piece.
 func (d OpenAI) Whole(s Said) (string, bool) {
 	return fmt.Sprintf(`{"id":"r1","object":"chat.completion","choices":[{"index":0,"message":%s,"finish_reason":%s}]%s}`,
 		d.message(s), quote(openAIFinish[s.Finish]), openAIUsage(s)), true
@@ -85,6 +86,7 @@ func openAIUsage(s Said) string {
 	return fmt.Sprintf(`,"usage":{"prompt_tokens":%s,"completion_tokens":%s}`, number(s.Prompt), number(s.Completion))
 }
 
+// Stream writes an event stream.
 func (d OpenAI) Stream(s Said) string {
 	var b strings.Builder
 	delta := func(text string) {
@@ -117,11 +119,13 @@ func (d OpenAI) Stream(s Said) string {
 	return b.String() + "data: [DONE]\n\n"
 }
 
+// Raw is the assistant's message as the response holds it.
 func (OpenAI) Raw(body string) string {
 	from := strings.Index(body, `{ "role"`)
 	return body[from:strings.Index(body, `,"finish_reason"`)]
 }
 
+// Refuse refuses what the real servers refuse.
 func (OpenAI) Refuse(body value.Value) string {
 	messages, _ := body.Get("messages")
 	var open []string
@@ -183,6 +187,7 @@ func (Anthropic) content(s Said, input func(SaidCall) string) string {
 	return "[ " + strings.Join(blocks, ", ") + " ]"
 }
 
+// Whole writes a response in one piece.
 func (d Anthropic) Whole(s Said) (string, bool) {
 	for _, c := range s.Calls {
 		if _, err := value.Parse(c.Arguments); err != nil {
@@ -201,6 +206,7 @@ func anthropicUsage(s Said) string {
 	return fmt.Sprintf(`,"usage":{"input_tokens":%s,"output_tokens":%s}`, number(s.Prompt), number(s.Completion))
 }
 
+// Stream writes an event stream.
 func (d Anthropic) Stream(s Said) string {
 	var b strings.Builder
 	event := func(kind, members string) {
@@ -252,11 +258,13 @@ func (d Anthropic) Stream(s Said) string {
 	return b.String()
 }
 
+// Raw is the assistant's message as the response holds it.
 func (Anthropic) Raw(body string) string {
 	from := strings.Index(body, `[ `)
 	return body[from:strings.Index(body, `,"stop_reason"`)]
 }
 
+// Refuse refuses what the real servers refuse.
 func (Anthropic) Refuse(body value.Value) string {
 	thinking, _ := body.Get("thinking")
 	choice, _ := body.Get("tool_choice")

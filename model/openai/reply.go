@@ -53,7 +53,7 @@ type assistant struct {
 	Content jsontext.Value `json:"content"`
 	Refusal string         `json:"refusal"`
 	Calls   []struct {
-		ID       *string `json:"id"`
+		ID       jsontext.Value `json:"id"`
 		Function struct {
 			Name      string         `json:"name"`
 			Arguments jsontext.Value `json:"arguments"`
@@ -71,10 +71,7 @@ func reply(raw []byte, finish string, usage jsontext.Value, round, limit int) (*
 		r.Text = a.Refusal
 	}
 	for _, c := range a.Calls {
-		call := model.Call{Name: c.Function.Name}
-		if c.ID != nil {
-			call.ID = *c.ID
-		}
+		call := model.Call{Name: c.Function.Name, ID: rawjson.Text(c.ID)}
 		if c.Function.Arguments.Kind() == '"' {
 			if err := json.Unmarshal(c.Function.Arguments, &call.Arguments); err != nil {
 				return nil, fmt.Errorf("the arguments of a call: %w", err)
@@ -98,9 +95,9 @@ func mend(r *model.Reply, a *assistant) error {
 		sent := a.Calls[i]
 		id := value.MustText(c.ID).String()
 		switch {
-		case sent.ID == nil && !hasMember(r.Raw, at+"/id"):
+		case sent.ID == nil:
 			insert[at] = `"id":` + id
-		case sent.ID == nil || *sent.ID != c.ID:
+		case rawjson.Text(sent.ID) != c.ID:
 			replace[at+"/id"] = id
 		}
 		if back := sendable(c.Arguments); back != c.Arguments && sent.Function.Arguments.Kind() != '{' {
@@ -134,15 +131,6 @@ func mend(r *model.Reply, a *assistant) error {
 	}
 	r.Raw = raw
 	return nil
-}
-
-func hasMember(raw []byte, pointer string) bool {
-	v, err := value.Parse(raw)
-	if err != nil {
-		return false
-	}
-	_, ok := v.AtPointer(pointer)
-	return ok
 }
 
 // contentText is the text of a content that is a string or a list of parts.

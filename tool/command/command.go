@@ -415,8 +415,10 @@ func (p *program) environ(call *tool.Call) []string {
 			env = append(env, e+"="+v)
 		}
 	}
-	if p.Effects.Keyed && call.Key != nil {
-		env = append(env, KeyVariable+"="+call.Key())
+	if p.Effects.Keyed {
+		if key := call.Key(); key != "" {
+			env = append(env, KeyVariable+"="+key)
+		}
 	}
 	return env
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	case err != nil:
 		return exchange{}, err
 	case now != f.digest:
-		return exchange{}, &tool.Failure{Code: CodeToolChanged, Message: fmt.Sprintf(
+		return exchange{}, &tool.Failure{Code: tool.CodeToolChanged, Message: fmt.Sprintf(
 			"the server now defines %q in another way than when the run began; look at the new definition and start again", f.name)}
 	}
 	ex := &exchange{
@@ -102,8 +103,11 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	switch {
 	case got.answered:
 		return got, nil
-	case errors.Is(err, sdk.ErrSessionMissing):
-		got.sent = false // the server knew no such session, so it ran nothing
+	case errors.Is(err, sdk.ErrSessionMissing), got.status == http.StatusNotFound:
+		// The server knew no such session, so it ran nothing. With some bodies
+		// the SDK does not see that.
+		got.sent = false
+		sess.fail(errSessionEnded)
 	case got.sent || ctx.Err() != nil || !errors.Is(err, sdk.ErrConnectionClosed) && !sess.dead():
 		return got, err
 	}
@@ -183,9 +187,9 @@ func tooLarge(max int) *tool.Failure {
 func httpFailure(got exchange) *tool.Failure {
 	f := &tool.Failure{Code: fmt.Sprintf("http_%d", got.status), Message: fmt.Sprintf("the server answered with HTTP status %d", got.status)}
 	switch got.status {
-	case 429, 503:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		f.Retryable, f.After = true, got.retryAfter
-	case 502, 504:
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		f.Lost = true
 	}
 	return f
@@ -211,8 +215,8 @@ func (ex *exchange) value() (value.Value, error) {
 
 func clipCode(code string) string { return code[:min(len(code), 32)] }
 
-// output reads the result of a call (issue: structuredContent, else one text
-// block, else the blocks).
+// output reads the result of a call — structuredContent, else one text
+// block, else the blocks.
 func (ex *exchange) output(r reading) (value.Value, *tool.Failure) {
 	result, err := ex.value()
 	if err != nil {

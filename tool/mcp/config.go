@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,17 +125,19 @@ func (c *Config) Validate() error {
 	} else if c.URL != "" {
 		c.validateHTTP(bad)
 	}
-	for field, n := range map[string]int64{
-		"StartTimeout": int64(c.StartTimeout), "StopGrace": int64(c.StopGrace), "MaxOutput": int64(c.MaxOutput),
-	} {
-		if n < 0 {
-			bad(field, "is negative")
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"StartTimeout", int64(c.StartTimeout)}, {"StopGrace", int64(c.StopGrace)}, {"MaxOutput", int64(c.MaxOutput)}} {
+		if f.n < 0 {
+			bad(f.name, "is negative")
 		}
 	}
 	if c.Pool < 0 || c.Pool > maxPool {
 		bad("Pool", "%d is not between 0 and %d", c.Pool, maxPool)
 	}
-	for name, o := range c.Overrides {
+	for _, name := range slices.Sorted(maps.Keys(c.Overrides)) {
+		o := c.Overrides[name]
 		if o.Attempts < 0 || o.Delay < 0 || o.Deadline < 0 || o.MaxOutput < 0 {
 			bad("Overrides", "tool %q: a negative number", name)
 		}
@@ -161,8 +165,8 @@ func (c *Config) validateCommand(bad func(string, string, ...any)) {
 			bad("EnvAllow", "%q is not the name of a variable", name)
 		}
 	}
-	for name, v := range c.Env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(v, 0) {
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(c.Env[name], 0) {
 			bad("Env", "%q cannot be set", name)
 		}
 	}
@@ -189,7 +193,8 @@ func (c *Config) validateHTTP(bad func(string, string, ...any)) {
 			bad("Proxy", "is not a URL with a host")
 		}
 	}
-	for name, h := range c.Headers {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		h := c.Headers[name]
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		switch {
 		case name == "" || strings.ContainsAny(name, " \t\r\n:"):

@@ -135,7 +135,7 @@ func (f *fake) list(r *fakeRequest) {
 	}
 	var tools []string
 	for _, name := range []string{"text", "blocks", "fail", "rpcfail", "die", "noise", "huge", "hold", "release",
-		"wrongid", "progress", "meta", "change", "dup", "env", "spawn", "input", "empty", "flood"} {
+		"wrongid", "progress", "meta", "change", "dup", "env", "spawn", "input", "empty", "flood", "ask", "chat"} {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":%s}`, name, fakeObject))
 	}
 	if f.modes["badschema"] {
@@ -240,6 +240,16 @@ func (f *fake) call(r *fakeRequest) {
 		result(r.ID, `{"resultType":"input_required","inputRequests":{}}`)
 	case "empty":
 		result(r.ID, `{"content":[]}`)
+	case "ask":
+		for i := range 20_000 { // the answers fill the pipe, which nobody reads
+			say(`{"jsonrpc":"2.0","id":"q%d","method":"ping"}`, i)
+		}
+		text("asked")
+	case "chat":
+		for range 20_000 {
+			say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}`)
+		}
+		text("done")
 	case "flood":
 		for range 2000 {
 			say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)

@@ -163,8 +163,25 @@ func TestHTTPSessionGone(t *testing.T) {
 		t.Errorf("%d restarts, want 1", got)
 	}
 	set("new")
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
+	}
+}
+
+// Some servers explain the missing session in a body that is JSON-RPC.
+func TestHTTPSessionGoneWithABody(t *testing.T) {
+	calls := 0
+	src := open(t, serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, w.Header().Get("Id"))
+	})))
+	succeed(t, src, "act", `{}`)
+	if got := src.Stats().Restarts; got != 1 {
+		t.Errorf("%d restarts, want 1", got)
 	}
 }
 
@@ -176,8 +193,8 @@ func TestHTTPHostile033_ListChanged(t *testing.T) {
 			return &sdk.CallToolResult{}, nil
 		})
 	eventually(t, "the source sees the change", func() bool { return src.Changed("echo") })
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 	}
 }
 
@@ -262,7 +279,7 @@ func TestHTTPStatus(t *testing.T) {
 }
 
 func TestHTTPHostile035_GzipBomb(t *testing.T) {
-	src := open(t, serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
+	cfg := serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
 		id := w.Header().Get("Id")
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
@@ -274,7 +291,9 @@ func TestHTTPHostile035_GzipBomb(t *testing.T) {
 				return
 			}
 		}
-	})))
+	}))
+	cfg.MaxOutput = 1 << 20
+	src := open(t, cfg)
 	if f := failing(t, src, "act", `{}`); f.Code != tool.CodeOutputTooLarge {
 		t.Errorf("%+v, want %s", f, tool.CodeOutputTooLarge)
 	}

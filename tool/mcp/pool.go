@@ -65,9 +65,9 @@ type restartError struct {
 }
 
 func (e *restartError) Error() string {
-	s := fmt.Sprintf("the server died and was started again %d times within a minute; the next start is in %s", e.max, e.wait.Round(time.Second))
+	s := fmt.Sprintf("the server went away and was started again %d times within a minute; the next start is in %s", e.max, e.wait.Round(time.Second))
 	if e.max == 0 {
-		s = "the server died, and restarts are off"
+		s = "the server went away, and restarts are off"
 	}
 	if e.last != nil {
 		s += "; last: " + e.last.Error()
@@ -141,7 +141,7 @@ func (p *pool) begin(sl *slot, now time.Time) error {
 			return &restartError{max: p.restarts.max, wait: wait, last: p.last}
 		}
 		p.src.restarts.Add(1)
-		p.src.log.Warn("the server died and is started again")
+		p.src.log.Warn("the server went away and is started again")
 	}
 	st := &start{done: make(chan struct{})}
 	sl.start = st

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,6 +26,7 @@ var protocols = []string{"2025-11-25", "2026-07-28"}
 // serves any number of calls at a time; once done is closed it is never used
 // again.
 type session struct {
+	src   *Source
 	wire  *wire
 	child *child // nil over HTTP
 	sdk   *sdk.ClientSession
@@ -41,7 +41,6 @@ type session struct {
 	ready     bool
 	listing   bool
 	relisted  chan struct{} // closed and replaced when listed grows
-	relist    func()        // starts a listing in the background
 }
 
 // open starts a session and lists the tools. ctx bounds only the start.
@@ -72,9 +71,8 @@ func (s *Source) open(ctx context.Context) (*session, []value.Value, error) {
 
 // connect makes the connection and opens the session at one protocol version.
 func (s *Source) connect(ctx context.Context, version string) (*session, error) {
-	sess := &session{done: make(chan struct{}), relisted: make(chan struct{})}
+	sess := &session{src: s, done: make(chan struct{}), relisted: make(chan struct{})}
 	sess.wire = newWire(sess.announce, &s.late)
-	sess.relist = func() { s.running.Go(func() { sess.refresh(s.ctx, s.cfg.startTimeout()) }) }
 	var transport sdk.Transport
 	if s.path != "" {
 		c, err := startChild(s.path, &s.cfg, s.log)
@@ -150,7 +148,7 @@ func (sess *session) fail(err error) {
 	if sess.child != nil {
 		sess.child.kill()
 	} else if cs != nil {
-		go cs.Close() // waits for the requests in flight
+		sess.src.running.Go(func() { _ = cs.Close() }) // waits for the requests in flight
 	}
 }
 
@@ -219,7 +217,7 @@ func (sess *session) begin(defs map[string]value.Digest) {
 	sess.mu.Lock()
 	sess.defs, sess.ready = defs, true
 	sess.mu.Unlock()
-	sess.relist()
+	sess.src.running.Go(sess.refresh)
 }
 
 // announce notes a change in the order of the messages: calls that start after
@@ -239,11 +237,11 @@ func (sess *session) changed() {
 	sess.mu.Lock()
 	sess.handled++
 	sess.mu.Unlock()
-	sess.relist()
+	sess.src.running.Go(sess.refresh)
 }
 
 // refresh lists the tools until no change is left; one runs at a time.
-func (sess *session) refresh(ctx context.Context, limit time.Duration) {
+func (sess *session) refresh() {
 	sess.mu.Lock()
 	defer sess.mu.Unlock()
 	if !sess.ready || sess.listing {
@@ -254,7 +252,7 @@ func (sess *session) refresh(ctx context.Context, limit time.Duration) {
 	for sess.listed < sess.handled {
 		target := sess.handled
 		sess.mu.Unlock()
-		bounded, cancel := context.WithTimeout(ctx, limit)
+		bounded, cancel := context.WithTimeout(sess.src.ctx, sess.src.cfg.startTimeout())
 		defs, err := sess.list(bounded)
 		cancel()
 		if err != nil {

@@ -21,6 +21,12 @@ const maxNoise = 1000
 
 var errNoise = fmt.Errorf("the server wrote more than %d lines to stdout that are no JSON-RPC", maxNoise)
 
+// maxQuestions is how many requests of the server may wait for an answer at a
+// time; an honest one has a ping or two.
+const maxQuestions = 1000
+
+var errQuestions = fmt.Errorf("the server asked more than %d questions without reading the answers", maxQuestions)
+
 // A stdioTransport connects the SDK to a child, line by line. It stands in for
 // the SDK's own because that one gives up at the first line of noise, and
 // because results have to be taken before they are decoded.
@@ -47,6 +53,8 @@ type stdioConn struct {
 	dropped int              // lines of noise in this session; Read only
 	batch   []jsontext.Value // messages of one line that wait; Read only
 	writing chan struct{}    // holds one token while a message is written
+
+	questions atomic.Int64 // of the server, read and not yet answered
 }
 
 var _ sdk.Connection = (*stdioConn)(nil)
@@ -108,8 +116,7 @@ func (c *stdioConn) message(text []byte) (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, c.drop()
 		}
-		c.wire.notice(&env)
-		return msg, nil
+		return c.fromServer(&env, msg)
 	}
 	ex, known := c.wire.answer(&env)
 	switch {
@@ -129,6 +136,23 @@ func (c *stdioConn) message(text []byte) (jsonrpc.Message, error) {
 	}
 	// The exchange has the raw result; the SDK only has to see that there is one.
 	return &jsonrpc.Response{ID: ex.rpcID, Result: []byte(`{"content":[],"tools":[]}`)}, nil
+}
+
+// fromServer passes on what the SDK has to answer or to know. It queues without
+// a bound, so the rest ends here, and questions are bounded by the answers.
+func (c *stdioConn) fromServer(env *envelope, msg jsonrpc.Message) (jsonrpc.Message, error) {
+	if len(env.ID) > 0 {
+		if c.questions.Add(1) > maxQuestions {
+			c.child.kill()
+			return nil, errQuestions
+		}
+		return msg, nil
+	}
+	c.wire.notice(env)
+	if *env.Method == listChanged {
+		return msg, nil
+	}
+	return nil, nil
 }
 
 // drop counts a line of noise; the error stops the session.
@@ -154,6 +178,9 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return ctx.Err()
 	}
 	req, ok := msg.(*jsonrpc.Request)
+	if !ok {
+		c.questions.Add(-1)
+	}
 	if !ok || !req.IsCall() {
 		_, err := c.child.write(ctx, append(text, '\n'))
 		return err

@@ -15,6 +15,9 @@ import (
 	"github.com/callsheet/callsheet/tool"
 )
 
+// listChanged is the method of the notice that the tools are not what they were.
+const listChanged = "notifications/tools/list_changed"
+
 // envelope is one JSON-RPC message with its payload left as it came: the SDK
 // decodes results into any, which rounds numbers.
 type envelope struct {
@@ -231,7 +234,7 @@ func (w *wire) notice(env *envelope) {
 		if ex := w.tokens[token]; ex != nil {
 			ex.report(tool.Progress{Done: p.Progress, Total: p.Total, Message: clip(p.Message)})
 		}
-	case "notifications/tools/list_changed":
+	case listChanged:
 		w.listChanged()
 	}
 }

@@ -111,7 +111,7 @@ func (a *Agent) Predict(ctx context.Context, turn *session.Turn) (*session.Predi
 	}
 	loop, err := agent.New(agent.Config[session.Submission]{
 		Model: a.o.Model, Tools: set.Catalogue(), Caller: caller{agent.Direct(set), set.Catalogue()},
-		Submission: agent.TransitionSubmission, Schema: a.submission, Settings: a.settings, Role: Role,
+		Submission: agent.SubmitTransition(), Schema: a.submission, Settings: a.settings, Role: Role,
 	})
 	if err != nil {
 		return nil, err

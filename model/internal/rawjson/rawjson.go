@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -68,6 +69,14 @@ func Edit(text []byte, replace, insert map[string]string) ([]byte, error) {
 // Quote appends s as a JSON string.
 func Quote(dst []byte, s string) ([]byte, error) {
 	return jsontext.AppendQuote(dst, s)
+}
+
+// Text is the characters of a JSON string, "" for anything else.
+func Text(v jsontext.Value) (s string) {
+	if v.Kind() == '"' {
+		_ = json.Unmarshal(v, &s)
+	}
+	return s
 }
 
 // Valid reports whether s is one JSON value, duplicate names allowed: text that

@@ -64,7 +64,7 @@ func New(c Config) (*Client, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("BaseURL has a user, a query or a fragment; a key is named by KeyEnv")
 	case c.Timeout < 0 || c.MaxBytes < 0:
-		return nil, errors.New("Timeout or MaxBytes is negative")
+		return nil, errors.New("a negative Timeout or MaxBytes")
 	}
 	if err := c.Retry.Validate(); err != nil {
 		return nil, err
@@ -285,6 +285,9 @@ func Events(body io.Reader, each func(data []byte) (done bool, err error)) error
 		eof := err == io.EOF
 		line = bytes.TrimRight(line, "\r\n")
 		if field, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
 			data = append(data, bytes.TrimPrefix(field, []byte(" "))...)
 		}
 		if len(data) > 0 && (len(line) == 0 || eof) {

@@ -1,11 +1,7 @@
 // Package npmservers finds the MCP servers from npm that tests talk to.
 //
-// They are installed with
-//
-//	mkdir -p .cache/npm && cp tool/mcp/testdata/npm/package.json .cache/npm/
-//	npm install --prefix .cache/npm --no-package-lock --ignore-scripts --no-audit --no-fund
-//
-// into .cache/npm of the repository, or wherever CALLSHEET_NPM says.
+// "make npm" installs them into .cache/npm of the repository, from
+// tool/mcp/testdata/npm/package.json; CALLSHEET_NPM names another place.
 package npmservers
 
 import (
@@ -16,29 +12,29 @@ import (
 	"testing"
 )
 
-// Env names the directory in which the servers are installed. When it is set a
-// server that is missing fails the test instead of skipping it.
+// Env names the directory in which the servers are installed. Where it is set, a
+// server that is missing although node is there fails the test: CI must not pass
+// by having skipped it.
 const Env = "CALLSHEET_NPM"
 
 // Command is the argv that starts a server, as in Command(t, "filesystem", dir).
-// Without node, or without the servers, it skips the test.
+// Without node it skips the
+// test.
 func Command(t testing.TB, server string, args ...string) []string {
 	t.Helper()
-	dir, required := os.LookupEnv(Env)
-	missing := t.Skipf
-	if required {
-		missing = t.Fatalf
-	} else {
-		dir = filepath.Join(root(t), ".cache", "npm")
-	}
 	node, err := exec.LookPath("node")
 	if err != nil {
-		missing("node is not installed, and the servers are written for it: %v", err)
+		t.Skipf("node is not installed, and the servers are written for it: %v", err)
+	}
+	missing := t.Fatalf
+	dir, ok := os.LookupEnv(Env)
+	if !ok {
+		missing, dir = t.Skipf, filepath.Join(root(t), ".cache", "npm")
 	}
 	home := filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-"+server)
 	manifest, err := os.ReadFile(filepath.Join(home, "package.json"))
 	if err != nil {
-		missing("the npm servers are not installed (the doc of package npmservers says how): %v", err)
+		missing("the npm servers are not installed; run make npm: %v", err)
 	}
 	var pkg struct {
 		Bin map[string]string `json:"bin"`

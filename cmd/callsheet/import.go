@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/callsheet/callsheet/plan/importer"
+)
+
+type importCmd struct {
+	From string `required:"" help:"The format: ${formats}." placeholder:"FORMAT"`
+	File string `arg:"" help:"The file, - for standard input."`
+}
+
+// formats lists what can be imported.
+func formats() string {
+	var names []string
+	for _, f := range importer.Formats() {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Run prints the plan.
+func (c *importCmd) Run(a *app) error {
+	text, err := a.read(c.File, 0)
+	if err != nil {
+		return err
+	}
+	doc, err := importer.Import(c.From, text)
+	if err != nil {
+		return refusal{fmt.Errorf("%s: %w", c.File, err)}
+	}
+	_, err = a.stdout.Write(doc)
+	return err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
+)
+
+// toolFlags say which tools there are and what binds a run.
+type toolFlags struct {
+	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
+	Stub   string   `help:"Answer in place of every tool from this file." placeholder:"FILE"`
+	Config string   `help:"The configuration; without --tools and --stub, callsheet.yaml of the working directory." placeholder:"FILE"`
+}
+
+// configuration reads the file that holds, nil when there is none. With --tools
+// or --stub only one that is named holds.
+func (f *toolFlags) configuration() (*config.Config, error) {
+	path := f.Config
+	if path == "" {
+		if len(f.Tools) > 0 || f.Stub != "" {
+			return nil, nil
+		}
+		var err error
+		if path, err = config.Find("."); err != nil {
+			return nil, refusal{err}
+		}
+		if path == "" {
+			return nil, nil
+		}
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, refusal{err}
+	}
+	return c, nil
+}
+
+// open starts the tools. names are those of the plan.
+func (f *toolFlags) open(ctx context.Context, c *config.Config, names []string, log *slog.Logger) (*config.Opened, error) {
+	o, err := config.Open(ctx, c, config.Options{Tools: f.Tools, Stub: f.Stub, Names: names, Log: log})
+	if err != nil {
+		return nil, refusal{err}
+	}
+	return o, nil
+}
+
+// errNoTools is a command line without any source of tools.
+var errNoTools = refuse("there are no tools; name some with --tools demo|arith|FILE, --stub FILE or --config FILE, or write a %s here", config.FileName)
+
+// planFlags are the flags of run and check.
+type planFlags struct {
+	Plan   string `arg:"" help:"The plan, - for standard input."`
+	Budget *int   `help:"Calls at most, in place of the plan's own budget." placeholder:"N"`
+	Strict bool   `help:"Refuse a plan with errors, unknown fields, or a worst case over its budget."`
+	toolFlags
+}
+
+// Validate is called by the parser.
+func (f *planFlags) Validate() error {
+	if f.Budget != nil && *f.Budget < 0 {
+		return fmt.Errorf("--budget is %d; a budget is at least 0", *f.Budget)
+	}
+	return nil
+}
+
+// read returns the text of the plan: never more than one byte beyond the limit,
+// so that an oversized one is refused before it fills the memory.
+func (a *app) read(path string, limit int) ([]byte, error) {
+	if limit == 0 {
+		limit = plan.DefaultBytes
+	}
+	in := a.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, refusal{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	if err != nil {
+		return nil, refuse("%s: %w", path, err)
+	}
+	return text, nil
+}
+
+// script is a plan with the tools that it is judged or run with.
+type script struct {
+	file   string
+	text   []byte
+	plan   *plan.Plan // nil: the document was refused
+	config *config.Config
+	tools  *config.Opened // nil when the document was refused
+}
+
+// Close ends what the tools started.
+func (s *script) Close() error {
+	if s.tools == nil {
+		return nil
+	}
+	return s.tools.Close()
+}
+
+// load reads the configuration, then the plan, and opens the tools if the plan
+// can be read. ctx bounds the start of servers.
+func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
+	s := &script{file: f.Plan}
+	var err error
+	if s.config, err = f.configuration(); err != nil {
+		return nil, err
+	}
+	limits := s.config.PlanLimits()
+	if s.text, err = a.read(f.Plan, limits.Bytes); err != nil {
+		return nil, err
+	}
+	var refused *plan.Error
+	if s.plan, err = plan.Decode(s.text, limits); errors.As(err, &refused) {
+		return s, nil
+	} else if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(s.plan.Steps))
+	for i := range s.plan.Steps {
+		names[i] = s.plan.Steps[i].Tool
+	}
+	s.tools, err = f.open(ctx, s.config, names, nil)
+	return s, err
+}
+
+// check judges the plan. Without any tool everything but tools is judged.
+func (s *script) check(f *planFlags) *check.Report {
+	o := check.Options{Budget: f.Budget, Ceiling: s.ceiling(), Limits: s.config.PlanLimits(), Strict: f.Strict}
+	if s.plan == nil {
+		_, r := check.Text(s.text, o)
+		return r
+	}
+	if c := s.catalogue(); len(c.All()) > 0 {
+		o.Catalogue = c
+	}
+	o.Policy = s.asks
+	return check.Plan(s.plan, o)
+}
+
+// asks are the steps whose calls a person must approve, as far as the
+// configuration says so.
+func (s *script) asks(p *plan.Plan) []check.Diagnostic {
+	var found []check.Diagnostic
+	for i := range p.Steps {
+		if step := &p.Steps[i]; s.tools.Approve[step.Tool] {
+			found = append(found, check.Diagnostic{
+				Code: check.NeedsApproval, Severity: check.Warning, Step: step.ID, Pointer: p.Pointer(i) + "/tool",
+				Message: fmt.Sprintf("a person must approve the call of %q", step.Tool),
+			})
+		}
+	}
+	return found
+}
+
+func (s *script) catalogue() *tool.Catalogue { return s.tools.Set.Catalogue() }
+
+// ceiling is the configured bound on budgets.
+func (s *script) ceiling() *int {
+	if s.config == nil {
+		return nil
+	}
+	return s.config.Limits.Budget
+}

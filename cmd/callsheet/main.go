@@ -1,0 +1,114 @@
+// Command callsheet checks and runs the tool calls that a language model
+// proposes.
+//
+//	callsheet check plan.json --tools demo
+//	callsheet run plan.json --tools demo
+//
+// Exit codes: 0 everything ok; 1 a step is not, or check found errors; 2 the
+// input, the flags or the configuration were refused before any call; 3 the
+// harness failed; 4 paused for a person; 130 interrupted.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/callsheet/callsheet/terminal"
+	"github.com/callsheet/callsheet/tool/command"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitNotOK       = 1
+	exitRefused     = 2
+	exitFailed      = 3
+	exitPaused      = 4
+	exitInterrupted = 130
+)
+
+// cli is the grammar of the command line.
+type cli struct {
+	Run     runCmd     `cmd:"" help:"Run a plan."`
+	Check   checkCmd   `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
+	Graph   graphCmd   `cmd:"" help:"Draw the waves of a plan."`
+	Tools   toolsCmd   `cmd:"" help:"List the tools, or call one."`
+	Import  importCmd  `cmd:"" help:"Make a plan of what others write."`
+	Schema  schemaCmd  `cmd:"" help:"Print the JSON Schema of a plan or of callsheet.yaml."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// app is what a command works with.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr *os.File
+	environ        []string
+}
+
+// out shows things to people on standard output, err on standard error.
+func (a *app) out() *terminal.Output { return terminal.Open(a.stdout, a.environ) }
+func (a *app) err() *terminal.Output { return terminal.Open(a.stderr, a.environ) }
+
+// exit is an exit code that is not 0, of a command that has said why.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// refusal is an error for which the input, the flags or the configuration are
+// to blame.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func refuse(format string, args ...any) error { return refusal{fmt.Errorf(format, args...)} }
+
+func main() {
+	// What this process inherited must not reach the programs that it starts.
+	if err := command.SealDescriptors(); err != nil {
+		fmt.Fprintln(os.Stderr, "callsheet: close-on-exec:", err)
+		os.Exit(exitFailed)
+	}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	os.Exit(a.main(os.Args[1:]))
+}
+
+func (a *app) main(args []string) int {
+	var grammar cli
+	parser, err := kong.New(&grammar,
+		kong.Name("callsheet"),
+		kong.Description("Callsheet runs what a model wants done, and nothing else."),
+		kong.Writers(a.stdout, a.stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"formats": formats()},
+		kong.Bind(a),
+	)
+	if err != nil {
+		return a.fail(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return a.fail(refuse("%w; see callsheet --help", err))
+	}
+	return a.fail(parsed.Run())
+}
+
+// fail says what went wrong and gives the exit code.
+func (a *app) fail(err error) int {
+	var code exit
+	var refused refusal
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &refused):
+		a.err().Lines("callsheet: ", refused.Error())
+		return exitRefused
+	}
+	a.err().Lines("callsheet: ", err.Error())
+	return exitFailed
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/plan"
+)
+
+type schemaCmd struct {
+	Of string `arg:"" help:"plan or config." enum:"plan,config"`
+}
+
+// Run prints a JSON Schema, indented for people who read it.
+func (c *schemaCmd) Run(a *app) error {
+	doc := plan.Schema()
+	if c.Of == "config" {
+		doc = config.Schema()
+	}
+	text := jsontext.Value(doc.String())
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(append(text, '\n'))
+	return err
+}
+
+type versionCmd struct{}
+
+// Run prints the version that the build recorded.
+func (versionCmd) Run(a *app) error {
+	version, revision := "(unknown)", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				revision = " " + s.Value
+			}
+		}
+	}
+	_, err := fmt.Fprintf(a.stdout, "callsheet %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

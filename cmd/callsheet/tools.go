@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/run"
+	"github.com/callsheet/callsheet/terminal"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+type toolsCmd struct {
+	List listCmd `cmd:"" default:"withargs" help:"List the tools (the default)."`
+	Call callCmd `cmd:"" help:"Call one tool."`
+}
+
+type listCmd struct {
+	toolFlags
+	JSON bool `name:"json" help:"Print a catalogue that --tools reads: the shape of MCP's tools/list."`
+}
+
+// Run lists the tools.
+func (c *listCmd) Run(a *app) error {
+	o, err := c.openAlone(context.Background())
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	for _, w := range o.Warnings {
+		a.err().Line("warning: %s", w)
+	}
+	all := o.Set.Catalogue().All()
+	if c.JSON {
+		list := make([]value.Value, len(all))
+		for i, d := range all {
+			list[i] = listed(d)
+		}
+		return a.print(value.ObjectOf(value.Member{Key: "tools", Value: value.ListOf(list...)}))
+	}
+	var rows [][]terminal.Cell
+	for _, d := range all {
+		first, _, _ := strings.Cut(d.Description, "\n")
+		rows = append(rows, terminal.Cells(d.Name, d.Source, effects(d.Effects, o.Approve[d.Name]), first))
+	}
+	a.out().Table([]string{"TOOL", "SOURCE", "EFFECTS", "DESCRIPTION"}, rows)
+	return nil
+}
+
+// openAlone opens the tools without a plan.
+func (f *toolFlags) openAlone(ctx context.Context) (*config.Opened, error) {
+	c, err := f.configuration()
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.open(ctx, c, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Set.Catalogue().All()) == 0 {
+		return nil, errors.Join(errNoTools, o.Close())
+	}
+	return o, nil
+}
+
+func effects(e tool.Effects, approve bool) string {
+	var words []string
+	switch {
+	case e.ReadOnly:
+		words = append(words, "read-only")
+	case e.Destructive:
+		words = append(words, "destructive")
+	default:
+		words = append(words, "writes")
+	}
+	if e.Idempotent && !e.ReadOnly {
+		words = append(words, "idempotent")
+	}
+	if e.Keyed {
+		words = append(words, "keyed")
+	}
+	if approve {
+		words = append(words, "approve")
+	}
+	return strings.Join(words, ", ")
+}
+
+// listed is a declaration as MCP's tools/list has it.
+func listed(d *tool.Declaration) value.Value {
+	text := func(s string) value.Value { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")) }
+	m := []value.Member{{Key: "name", Value: text(d.Name)}}
+	if d.Description != "" {
+		m = append(m, value.Member{Key: "description", Value: text(d.Description)})
+	}
+	if d.Input != nil {
+		m = append(m, value.Member{Key: "inputSchema", Value: d.Input.Value()})
+	}
+	if d.Output != nil {
+		m = append(m, value.Member{Key: "outputSchema", Value: d.Output.Value()})
+	}
+	e := d.Effects
+	m = append(m, value.Member{Key: "annotations", Value: value.ObjectOf(
+		value.Member{Key: "readOnlyHint", Value: value.BoolValue(e.ReadOnly)},
+		value.Member{Key: "destructiveHint", Value: value.BoolValue(e.Destructive)},
+		value.Member{Key: "idempotentHint", Value: value.BoolValue(e.Idempotent)},
+		value.Member{Key: "openWorldHint", Value: value.BoolValue(e.OpenWorld)},
+	)})
+	return value.ObjectOf(m...)
+}
+
+type callCmd struct {
+	Name string `arg:"" help:"The tool."`
+	Args string `arg:"" optional:"" default:"{}" help:"Its args as JSON, - for standard input."`
+	toolFlags
+}
+
+// Run calls one tool: a plan of one step, so that it passes the same tests as
+// any other call.
+func (c *callCmd) Run(a *app) error {
+	ctx, interrupted, stop := interruptible()
+	defer stop()
+	text := []byte(c.Args)
+	if c.Args == "-" {
+		var err error
+		if text, err = a.read("-", 0); err != nil {
+			return err
+		}
+	}
+	args, err := value.Parse(text)
+	if err != nil {
+		return refuse("the args are not JSON: %w", err)
+	}
+	p, err := oneStep(c.Name, args)
+	if err != nil {
+		return refusal{err}
+	}
+	o, err := c.openAlone(ctx)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	if o.Set.Catalogue().Get(c.Name) == nil {
+		return refuse("there is no tool %q%s", c.Name, nearest(o.Set.Catalogue(), c.Name))
+	}
+	if len(o.Declared) > 0 && o.Set.Handler(c.Name) == nil {
+		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", c.Name)
+	}
+	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits}) // whoever types a call has approved it
+	if err != nil {
+		return err
+	}
+	step := &report.Steps[0]
+	if step.Status == machine.OK {
+		_, err := io.WriteString(a.stdout, step.Output.String()+"\n")
+		return err
+	}
+	why := "it was not called"
+	if step.Cause != nil {
+		why = step.Cause.Message
+	}
+	a.err().Line("%s: %s", string(step.Status), why)
+	return outcome(a, report, nil, interrupted.Load())
+}
+
+// oneStep is a plan that calls a tool with exactly these args: nothing in them
+// is a reference.
+func oneStep(name string, args value.Value) (*plan.Plan, error) {
+	if args.Kind() != value.Object {
+		return nil, fmt.Errorf("the args must be an object, not %s", args.Kind())
+	}
+	literal := value.NewTemplate(args, func(_, text string) value.Answer {
+		return value.Answer{Literal: value.MustText(plan.Escape(text))}
+	})
+	id, err := value.Text(name)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Decode([]byte(value.ListOf(value.ObjectOf(
+		value.Member{Key: "id", Value: value.MustText("call")},
+		value.Member{Key: "tool", Value: id},
+		value.Member{Key: "args", Value: literal.Fill(nil)},
+	)).String()), plan.Limits{})
+}
+
+func nearest(c *tool.Catalogue, name string) string {
+	if near := c.Nearest(name, 3); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
+}

@@ -1,0 +1,397 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/arith"
+	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/tool/demo"
+	"github.com/callsheet/callsheet/tool/mcp"
+	"github.com/callsheet/callsheet/tool/stub"
+	"github.com/callsheet/callsheet/value"
+)
+
+// maxCatalogue is how many bytes of a file of declarations or stubs are read.
+const maxCatalogue = 64 << 20
+
+// Options of [Open], which the flags of the command line fill.
+type Options struct {
+	Tools []string     // more sources: "demo", "arith", or a file of declarations
+	Stub  string       // a file of answers that take the place of every tool; "": none
+	Names []string     // the tools that exist when there is a stub and no source
+	Log   *slog.Logger // of the sources; nil: quiet
+}
+
+// Opened are the tools of a configuration, ready to be called.
+type Opened struct {
+	Set      *tool.Set
+	Limits   *call.Limits    // per tool; nil: none
+	Approve  map[string]bool // the tools every call of which a person must approve
+	Warnings []string        // names that look alike, tools that a server lists and that cannot be used
+	// Declared are the tools that are only declared: without a stub they cannot
+	// be called.
+	Declared []string
+
+	closers []io.Closer
+}
+
+// Close ends what the sources started.
+func (o *Opened) Close() error {
+	var errs []error
+	for _, c := range o.closers {
+		errs = append(errs, c.Close())
+	}
+	o.closers = nil
+	return errors.Join(errs...)
+}
+
+// origin is one source of tools while it is opened.
+type origin struct {
+	name    string // for people: "source files", "--tools demo"
+	pointer string // into the configuration, "" for a flag
+	tools   []tool.Tool
+	closer  io.Closer
+	refused []mcp.Refusal
+	err     error
+}
+
+// Open starts the sources of c, which may be nil, and of the options. ctx bounds
+// the start. An error about the configuration is an [*Error]; nothing is left
+// open then.
+func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
+	if c == nil {
+		c = &Config{doc: readDocument("", nil)}
+	}
+	copied, doc := *c, *c.doc // faults found here are not the file's for good
+	c, copied.doc = &copied, &doc
+	origins := c.openAll(ctx, opt)
+	o := &Opened{Approve: make(map[string]bool)}
+	for _, from := range origins {
+		if from.closer != nil {
+			o.closers = append(o.closers, from.closer)
+		}
+	}
+	if err := o.gather(c, origins, opt); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+// openAll opens every source, side by side: each may be a server that takes its
+// time to start. Their order is kept.
+func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
+	origins := make([]*origin, 0, len(c.Sources)+len(opt.Tools))
+	var started sync.WaitGroup
+	for _, e := range c.Sources {
+		from := &origin{name: "source " + e.Name, pointer: at("sources", e.Name)}
+		origins = append(origins, from)
+		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt.Log) })
+	}
+	for _, name := range opt.Tools {
+		from := &origin{name: "--tools " + name}
+		origins = append(origins, from)
+		if b := builtin(Builtin(name)); b != nil {
+			from.tools = b
+		} else {
+			from.tools, from.err = readCatalogue(name)
+		}
+	}
+	started.Wait()
+	return origins
+}
+
+func builtin(name Builtin) []tool.Tool {
+	switch name {
+	case "demo":
+		return demo.New()
+	case "arith":
+		return arith.New()
+	}
+	return nil
+}
+
+func (from *origin) open(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) {
+	var tools []tool.Tool
+	prefix := s.Prefix
+	switch {
+	case s.MCP != nil:
+		prefix = "" // the server's source puts it there itself
+		tools, from.err = from.openMCP(ctx, c, name, s, log)
+	case s.Commands != nil:
+		prefix = "" // the names have it already, so that overrides find them
+		for _, e := range s.Commands {
+			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret)
+			if err != nil {
+				from.pointer = at("sources", name, "commands", e.Name)
+				from.err = err
+				return
+			}
+			tools = append(tools, t)
+		}
+	case s.Catalogue != "":
+		tools, from.err = readCatalogue(s.Catalogue)
+	default:
+		tools = builtin(s.Builtin)
+	}
+	if from.err != nil {
+		return
+	}
+	from.tools, from.err = only(s, tool.Prefix(prefix, tools))
+}
+
+func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) ([]tool.Tool, error) {
+	m := s.MCP
+	cfg := mcp.Config{
+		Name: name, Prefix: s.Prefix, Command: m.Command, Dir: m.Dir, Env: make(map[string]string),
+		URL: m.URL, Headers: make(map[string]mcp.Header), Proxy: m.Proxy,
+		Pool: m.Pool, Trust: m.Trust, ParseJSON: m.JSON,
+		StartTimeout: time.Duration(m.StartTimeout), MaxOutput: int(m.MaxOutput), Logger: log,
+	}
+	for _, e := range m.Env {
+		if k, v, set := strings.Cut(e, "="); set {
+			cfg.Env[k] = v
+		} else {
+			cfg.EnvAllow = append(cfg.EnvAllow, e)
+		}
+	}
+	for _, e := range m.EnvSecrets {
+		v, err := c.secret(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Env[e.Name] = v
+	}
+	for _, h := range m.Headers {
+		cfg.Headers[h.Name] = mcp.Header{Prefix: h.Value.Prefix, Env: c.Secrets.Get(h.Value.Secret).Env}
+	}
+	src, err := mcp.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	from.closer, from.refused = src, src.Refused()
+	return src.Tools(), nil
+}
+
+// secret is the value of a secret by its name. It is in no error.
+func (c *Config) secret(name string) (string, error) {
+	env := c.Secrets.Get(name).Env
+	v, ok := os.LookupEnv(env)
+	if !ok || v == "" {
+		return "", fmt.Errorf("secret %s: the environment variable %s is not set", name, env)
+	}
+	return v, nil
+}
+
+func only(s *Source, tools []tool.Tool) ([]tool.Tool, error) {
+	if s.Only == nil {
+		return tools, nil
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = strings.TrimPrefix(t.Name, s.Prefix)
+	}
+	for _, name := range s.Only {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("only: there is no tool %q; %s", name, didYouMean(name, names))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
+		return !slices.Contains(s.Only, strings.TrimPrefix(t.Name, s.Prefix))
+	}), nil
+}
+
+// readCatalogue reads a file of declarations, which have no handlers.
+func readCatalogue(path string) ([]tool.Tool, error) {
+	text, err := readFile(path)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(path, "./") {
+		return nil, fmt.Errorf("no tools are called %s, and there is no such file; use demo, arith or the path of a catalogue", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	decls, err := tool.ReadCatalogue(text, path)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]tool.Tool, len(decls))
+	for i, d := range decls {
+		tools[i].Declaration = *d
+	}
+	return tools, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxCatalogue+1))
+	if err == nil && len(text) > maxCatalogue {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxCatalogue)
+	}
+	return text, err
+}
+
+// gather makes one set of what the sources gave.
+func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
+	var errs []error
+	refuse := func(from *origin, pointer, format string, args ...any) {
+		if from.pointer == "" {
+			errs = append(errs, fmt.Errorf("%s: %s", from.name, fmt.Sprintf(format, args...)))
+		} else {
+			c.doc.fault(pointer, format, args...)
+		}
+	}
+	var tools []tool.Tool
+	first := make(map[string]*origin)
+	for _, from := range origins {
+		var spec *command.SpecError
+		switch {
+		case errors.As(from.err, &spec):
+			refuse(from, from.pointer+spec.Pointer, "%s", spec.Reason)
+		case from.err != nil && from.pointer != "":
+			refuse(from, from.pointer, "%s: %v", from.name, from.err)
+		case from.err != nil:
+			refuse(from, "", "%v", from.err)
+		}
+		for _, r := range from.refused {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("%s: its tool %q is left out: %s", from.name, r.Name, r.Reason))
+		}
+		for _, t := range from.tools {
+			if other := first[t.Name]; other != nil {
+				refuse(from, from.pointer, "tool %q comes from %s and from %s; give one of them a prefix", t.Name, other.name, from.name)
+				continue
+			}
+			first[t.Name] = from
+			tools = append(tools, t)
+		}
+	}
+	if err := errors.Join(c.doc.err(), errors.Join(errs...)); err != nil {
+		return err
+	}
+	c.knownOverrides(tools)
+	if err := c.doc.err(); err != nil {
+		return err
+	}
+	limits := make(map[string]call.Limit)
+	for i := range tools {
+		c.setUp(&tools[i].Declaration, o, limits)
+		if tools[i].Handler == nil {
+			o.Declared = append(o.Declared, tools[i].Name)
+		}
+	}
+	if len(limits) > 0 {
+		o.Limits = call.NewLimits(limits)
+	}
+	var err error
+	if o.Set, err = tool.NewSet(tools...); err != nil {
+		return err
+	}
+	for _, l := range o.Set.Catalogue().LookAlikes() {
+		o.Warnings = append(o.Warnings, l.String())
+	}
+	if opt.Stub != "" {
+		o.Declared = nil
+		return o.stubs(opt)
+	}
+	return nil
+}
+
+// stubs puts a stub's answers in the place of every tool.
+func (o *Opened) stubs(opt Options) error {
+	text, err := readFile(opt.Stub)
+	if err != nil {
+		return fmt.Errorf("--stub: %w", err)
+	}
+	answers, err := stub.Read(text)
+	if err != nil {
+		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
+	}
+	if len(o.Set.Catalogue().All()) == 0 {
+		o.Set, err = answers.Tools(opt.Names)
+	} else {
+		o.Set, err = answers.Replace(o.Set.Catalogue())
+	}
+	if err != nil {
+		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
+	}
+	return nil
+}
+
+// knownOverrides refuses overrides of tools that no source has: a misspelt name
+// would leave the tool that was meant without its bounds.
+func (c *Config) knownOverrides(tools []tool.Tool) {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	for _, e := range c.Overrides {
+		if !slices.Contains(names, e.Name) {
+			c.doc.faultKey("/overrides/"+value.EscapePointer(e.Name), "no source has a tool %q; %s", e.Name, didYouMean(e.Name, names))
+		}
+	}
+}
+
+// setUp applies what the configuration says of a tool. A command has had its
+// declaration settled when it was made.
+func (c *Config) setUp(d *tool.Declaration, o *Opened, limits map[string]call.Limit) {
+	own := c.ownOverride(d.Name)
+	if own == nil {
+		c.settle(d, nil)
+	}
+	always := c.Approve == "destructive" && d.Effects.Destructive && !d.Effects.ReadOnly
+	var limit call.Limit
+	for _, over := range []*Override{own, c.Overrides.Get(d.Name)} {
+		if over == nil {
+			continue
+		}
+		set(&limit.Concurrency, over.Concurrency)
+		set(&limit.Interval, over.Rate)
+		always = always || over.Approve == "always"
+	}
+	if always {
+		o.Approve[d.Name] = true
+	}
+	if limit != (call.Limit{}) {
+		limits[d.Name] = limit
+	}
+}
+
+func set[T, F ~int | ~int64](to *T, from F) {
+	if from != 0 {
+		*to = T(from)
+	}
+}
+
+// ownOverride is what a command's own entry says of it, nil for other tools.
+func (c *Config) ownOverride(name string) *Override {
+	for _, e := range c.Sources {
+		for _, cmd := range e.Value.Commands {
+			if e.Value.Prefix+cmd.Name == name {
+				return &cmd.Value.Override
+			}
+		}
+	}
+	return nil
+}
+
+// PlanLimits are the bounds of a plan document.
+func (c *Config) PlanLimits() plan.Limits {
+	if c == nil {
+		return plan.Limits{}
+	}
+	return plan.Limits{Bytes: int(c.Limits.Plan.Bytes), Steps: c.Limits.Plan.Steps, Depth: c.Limits.Plan.Depth}
+}

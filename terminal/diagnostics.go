@@ -1,0 +1,61 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/callsheet/callsheet/check"
+)
+
+var severityStyle = map[check.Severity]lipgloss.Style{check.Error: bad, check.Warning: odd, check.Info: faint}
+
+// Diagnostics shows findings, one a line: file, line, column, severity, code,
+// step, sentence; and under it the advice, if there is one.
+func (o *Output) Diagnostics(file string, found []check.Diagnostic) {
+	for _, d := range found {
+		at := Escape(file)
+		if d.Line > 0 {
+			at += fmt.Sprintf(":%d:%d", d.Line, d.Column)
+		}
+		step := ""
+		if d.Step != "" {
+			step = " step " + Escape(d.Step)
+		}
+		fmt.Fprintf(o.w, "%s: %s %s%s: %s\n", at, severityStyle[d.Severity].Render(string(d.Severity)), d.Code, step, Escape(d.Message))
+		for _, op := range d.Advice {
+			fmt.Fprintln(o.w, faint.Render("    advice: "+operation(op)))
+		}
+	}
+}
+
+// Check shows what check found, and what a run would be like.
+func (o *Output) Check(file string, r *check.Report) {
+	o.Diagnostics(file, r.Diagnostics)
+	verdict := good.Render("ok")
+	if !r.OK {
+		verdict = bad.Render(plural(r.Count(check.Error), "error"))
+	}
+	if n := r.Count(check.Warning); n > 0 {
+		verdict += ", " + plural(n, "warning")
+	}
+	calls := plural(r.Calls.Max, "call")
+	if r.Calls.Min != r.Calls.Max {
+		calls = fmt.Sprintf("%d to %s", r.Calls.Min, calls)
+	}
+	fmt.Fprintf(o.w, "%s; %s in %s\n", verdict, calls, plural(len(r.Waves), "wave"))
+}
+
+// operation is one change of an advice in words.
+func operation(op check.Op) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", op.Op, Escape(op.Path))
+	switch {
+	case op.From != "":
+		fmt.Fprintf(&b, " from %s", Escape(op.From))
+	case !op.Value.IsZero():
+		fmt.Fprintf(&b, " with %s", Escape(op.Value.String()))
+	}
+	return b.String()
+}
