@@ -8,6 +8,7 @@
 //	session    one episode being played, in one SQLite file
 //	workspace  the tools and the submission of the world-model agent
 //	replay     cases against a worldbook; promotion and patches
+//	runs       Callsheet's own runs as recordings
 //	build      a worldbook from episodes, without a model
 //	rehearsal  which answer a recorded call may be given, and from where
 //

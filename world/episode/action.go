@@ -110,7 +110,7 @@ func ResultText(e *Event) string {
 	if s, ok := textParts(e.Content); ok {
 		return s
 	}
-	if c, ok := e.Content.Get("content"); ok {
+	if c, ok := e.Content.Get("content"); ok && e.IsMCP() {
 		if s, ok := textParts(c); ok {
 			return s
 		}

@@ -97,6 +97,13 @@ func (e *Event) IsResult() bool {
 	return e.Kind == Observation || e.Kind == Error || e.Kind == State || e.Actor == Environment || e.Actor == Tool
 }
 
+// IsMCP reports whether the event was a message of an MCP client's log, whose
+// results have the shape of that protocol.
+func (e *Event) IsMCP() bool {
+	_, ok := rpcItem(e.RawPayload)
+	return ok
+}
+
 // An Episode is one recorded interaction, its events in order.
 type Episode struct {
 	ID       string      `json:"id"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 	"github.com/google/go-cmp/cmp"
@@ -135,13 +136,13 @@ func TestHostile093_SecretsAreRedactedOnTheWayIn(t *testing.T) {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	catalogue, err := tool.NewCatalogue(&tool.Declaration{Name: "login", Args: []tool.Arg{{Pattern: "/password", Role: tool.Secret}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	rec, err := Read(t.Context(), []string{name}, Options{
-		Redact: []*regexp.Regexp{regexp.MustCompile(`sk-[a-z0-9]+`)},
-		Secrets: func(a world.Action) []string {
-			v, _ := a.Argument("password")
-			s, _ := v.Text()
-			return []string{s}
-		},
+		Redact:  []*regexp.Regexp{regexp.MustCompile(`sk-[a-z0-9]+`)},
+		Secrets: Secrets(catalogue),
 	})
 	if err != nil || len(rec.Faults) > 0 {
 		t.Fatal(err, rec.Faults)
@@ -170,6 +171,21 @@ func (x exported) Export(_ context.Context, yield func(string, value.Value) erro
 		}
 	}
 	return nil
+}
+
+func TestAShortSecretRefusesTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "t.txt")
+	if err := os.WriteFile(name, []byte(`Action: {"type":"login","arguments":{"pin":{"a":[123]}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := tool.NewCatalogue(&tool.Declaration{Name: "login", Args: []tool.Arg{{Pattern: "/pin", Role: tool.Secret}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := Read(t.Context(), []string{name}, Options{Secrets: Secrets(catalogue)})
+	if err != nil || len(rec.Faults) != 1 || len(rec.Episodes) != 0 || strings.Contains(rec.Faults[0].Reason, "123") {
+		t.Errorf("got %+v, %v", rec, err)
+	}
 }
 
 func TestReadFromAnExporter(t *testing.T) {

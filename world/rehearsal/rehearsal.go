@@ -215,7 +215,7 @@ func byValue(v value.Value) value.Value {
 // of an MCP result, else the text of its parts, else the content as it is.
 func output(e *episode.Event) (value.Value, *tool.Failure) {
 	out := e.Content
-	if _, ok := e.Meta("tool_call_id"); ok || out.Kind() == value.Object {
+	if e.IsMCP() {
 		if v, ok := out.Get("structuredContent"); ok && !v.IsNull() {
 			out = v
 		} else if c, ok := out.Get("content"); ok && c.Kind() == value.List {

@@ -31,22 +31,15 @@ func (s *Session) remember(e *Entry) error {
 
 // reader is the connection to read with: during a step the writer's, which sees
 // what the step sees.
-func (m *Memory) reader() (queryer, error) {
-	switch {
-	case m.s.db == nil:
-		return nil, errors.New("the session is closed")
-	case m.held:
-		return m.s.conn, nil
+func (m *Memory) reader() queryer {
+	if m.held {
+		return m.s.conn
 	}
-	return m.s.db, nil
+	return m.s.db
 }
 
 func (m *Memory) entries(ctx context.Context, query string, args ...any) ([]Entry, error) {
-	q, err := m.reader()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := q.QueryContext(ctx, query, args...)
+	rows, err := m.reader().QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +73,7 @@ func (m *Memory) ByTurn(ctx context.Context, turn int64) ([]Entry, error) {
 
 // Count is how many turns are remembered.
 func (m *Memory) Count(ctx context.Context) (n int, err error) {
-	q, err := m.reader()
-	if err != nil {
-		return 0, err
-	}
-	err = q.QueryRowContext(ctx, "SELECT count(*) FROM memory").Scan(&n)
+	err = m.reader().QueryRowContext(ctx, "SELECT count(*) FROM memory").Scan(&n)
 	return n, err
 }
 

@@ -117,8 +117,9 @@ type Session struct {
 
 	state atomic.Pointer[state.State] // as committed; set holding mu
 
+	db *sql.DB // never nil once the session is open; closed by Close
+
 	mu    sync.Mutex // held for a step
-	db    *sql.DB
 	conn  *sql.Conn  // holding mu: the writer's; nil when closed
 	st    statements // holding mu
 	since int64      // holding mu: bytes of deltas since the last snapshot
@@ -580,7 +581,6 @@ func (s *Session) Close() error {
 	}
 	if s.db != nil {
 		errs = append(errs, s.db.Close())
-		s.db = nil
 	}
 	return errors.Join(errs...)
 }
