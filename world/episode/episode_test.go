@@ -41,6 +41,18 @@ func TestLedgerIDs(t *testing.T) {
 	}
 }
 
+// The ids were worked out in Python from the format's recipe.
+func TestIDsOfDocuments(t *testing.T) {
+	eps, err := Parse("x.json", []byte(`[{"id":7,"role":"assistant","content":"é😀\u2028","x":[1.0,1E2,9007199254740993,true,null]},{"z":1,"a":{"c":2,"b":0.1}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{eps[0].ID, eps[0].Events[0].ID, eps[0].Events[1].ID}
+	if d := cmp.Diff([]string{"ep_336d5c3ad2ba660d", "evt_8541c106f24e7438", "evt_cb65fd9f00ae947b"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // shape is an episode in short: actor/kind of each event, then for each slice
 // its alignment, the indexes of its results, and what is ambiguous.
 func shape(e *Episode) string {

@@ -251,6 +251,29 @@ func TestTheTraceOfAFailedAgentIsKept(t *testing.T) {
 	}
 }
 
+func TestAnAgentThatPanicsLeavesTheSessionUsable(t *testing.T) {
+	calm := "done"
+	panics := true
+	s := open(t, t.TempDir(), ledger(t), Options{Agent: agentFunc(func(context.Context, *Turn) (*Prediction, error) {
+		if panics {
+			panic("boom")
+		}
+		return &Prediction{Submission: Submission{Outcome: world.Success, Observation: &calm}}, nil
+	})})
+	func() {
+		defer func() {
+			if p := recover(); p == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		s.Step(t.Context(), request("gamble", `{}`))
+	}()
+	panics = false
+	if r, err := s.Step(t.Context(), request("gamble", `{}`)); err != nil || r.Observation != calm {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 func TestTwoRulesOfOneTextMayBeCited(t *testing.T) {
 	a, c := book.Demo()
 	more := world.Rule{ID: "fee", ActionType: "deposit", Description: "", Outcome: world.Success, Renderer: "ledger", Status: world.Supported, Confidence: 0.1,

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -175,6 +176,11 @@ func (s *Session) step(ctx context.Context, req Request, byAgent bool) (*Result,
 	}
 	before := s.State()
 	audit := &Audit{PriorRevision: before.Revision, Request: req, Timestamp: s.o.Now().UTC().Format(time.RFC3339Nano)}
+	defer func() {
+		if p := recover(); p != nil { // an agent's: the session must not stay locked
+			panic(errors.Join(fmt.Errorf("%v", p), tx.rollback()))
+		}
+	}()
 	res, after, err := s.play(ctx, before, req, audit, byAgent)
 	if err != nil {
 		text := err.Error()
