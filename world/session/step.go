@@ -176,12 +176,14 @@ func (s *Session) step(ctx context.Context, req Request, byAgent bool) (*Result,
 	}
 	before := s.State()
 	audit := &Audit{PriorRevision: before.Revision, Request: req, Timestamp: s.o.Now().UTC().Format(time.RFC3339Nano)}
-	defer func() {
-		if p := recover(); p != nil { // an agent's: the session must not stay locked
-			panic(errors.Join(fmt.Errorf("%v", p), tx.rollback()))
-		}
+	res, after, err := func() (*Result, state.State, error) {
+		defer func() {
+			if p := recover(); p != nil { // an agent's: the session must not stay locked
+				panic(errors.Join(fmt.Errorf("%v", p), tx.rollback()))
+			}
+		}()
+		return s.play(ctx, before, req, audit, byAgent)
 	}()
-	res, after, err := s.play(ctx, before, req, audit, byAgent)
 	if err != nil {
 		text := err.Error()
 		audit.Error = &text
