@@ -186,9 +186,6 @@ func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
 		}
 		return false
 	}
-	if d.Limits != nil {
-		defer d.Limits.release(r.Tool.Name)
-	}
 	f := &flight{scope: s, r: r, deliver: deliver}
 	handler := d.Tools.Handler(r.Tool.Name)
 	if handler == nil {

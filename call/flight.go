@@ -43,15 +43,8 @@ func (s *Scope) cancel() {
 	if s.live == nil {
 		return
 	}
-	grace := s.door.Grace
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
 	for f := s.live; ; f = f.next {
-		f.end(s.ctx.Err())
-		time.AfterFunc(grace, func() {
-			f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
-		})
+		f.cancel()
 		if f.next == s.live {
 			return
 		}
@@ -168,8 +161,8 @@ func (f *flight) enter() {
 	}
 	late := s.cancelled
 	s.mu.Unlock()
-	if late { // cancelled between the last look and now: it has no grace to wait out
-		f.end(s.ctx.Err())
+	if late { // cancelled between the last look and now
+		f.cancel()
 	}
 }
 
@@ -200,6 +193,19 @@ func (f *flight) expire() {
 	f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", f.deadline.Sub(f.start))})
 }
 
+// cancel ends the context, and gives the call up when it has not answered within
+// the grace.
+func (f *flight) cancel() {
+	f.end(f.scope.ctx.Err())
+	grace := f.scope.door.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	time.AfterFunc(grace, func() {
+		f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
+	})
+}
+
 func (f *flight) giveUp(fail *tool.Failure) {
 	if f.settled.CompareAndSwap(false, true) {
 		f.scope.door.abandoned.Add(1)
@@ -207,10 +213,13 @@ func (f *flight) giveUp(fail *tool.Failure) {
 	}
 }
 
-// finish records an outcome and delivers it.
+// finish records an outcome and delivers it; the call counts as out no more.
 func (f *flight) finish(o Outcome) {
 	d := f.scope.door
 	o = f.clean(o)
+	if d.Limits != nil {
+		d.Limits.release(f.r.Tool.Name)
+	}
 	if g, ok := d.Gate.(Follower); ok {
 		g.Ended(f.r, o)
 	}

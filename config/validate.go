@@ -30,8 +30,13 @@ func (c *Config) validate(dir string) {
 	for _, e := range c.Overrides {
 		c.validateOverride(&e.Value, at("overrides", e.Name))
 	}
-	if c.OnAsk != nil && len(c.OnAsk.Command) == 0 {
-		c.doc.fault("/on_ask", "on_ask: name the program, as in command: [/usr/local/bin/notify]")
+	if c.OnAsk != nil {
+		if len(c.OnAsk.Command) == 0 {
+			c.doc.fault("/on_ask", "on_ask: name the program, as in command: [/usr/local/bin/notify]")
+		} else {
+			absoluteProgram(&c.OnAsk.Command[0], dir)
+		}
+		c.validateEnv(c.OnAsk.Env, nil, "/on_ask")
 	}
 	if c.Model != nil {
 		c.validateModel(dir)
@@ -217,9 +222,6 @@ func (o *Override) apply(d *tool.Declaration) {
 		ReadOnly: o.Effects.ReadOnly, Destructive: o.Effects.Destructive, Idempotent: o.Effects.Idempotent,
 		OpenWorld: o.Effects.OpenWorld, Keyed: o.Effects.Keyed,
 		Allowed: o.AllowArgs, Attempts: o.Attempts, Delay: time.Duration(o.Delay), Deadline: time.Duration(o.Deadline), MaxOutput: int(o.MaxOutput),
-	}
-	if over.Destructive != nil && *over.Destructive {
-		over.ReadOnly = new(bool) // what destroys is not read-only, whatever the tool says
 	}
 	for _, a := range o.Args {
 		over.Args = append(over.Args, tool.Arg{Pattern: a.Name, Role: tool.Role(a.Value)})

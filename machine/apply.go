@@ -50,11 +50,7 @@ func (m *Machine) Apply(e Event) error {
 		case judging:
 			m.running--
 		case calling:
-			k := len(st.tries) - 1
-			st.tries = st.tries[:k]
-			m.calls--
-			m.left++
-			m.running--
+			m.unmake(st)
 		default:
 			return m.misfit(e, "has no call that an old outcome could stand for")
 		}
@@ -152,12 +148,8 @@ func (m *Machine) answered(e Event) {
 			return
 		}
 	}
-	if f.Code == tool.CodeToolChanged && !f.Lost {
-		// The source found out before it called anything.
-		st.tries = st.tries[:len(st.tries)-1]
-		m.calls--
-		m.left++
-		m.running--
+	if f.Code == tool.CodeToolChanged {
+		m.unmake(st)
 		m.settle(i, Denied, &Cause{id, f.Code, f.Message})
 		return
 	}
@@ -195,7 +187,7 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	st := &m.steps[i]
 	d := time.Duration(0)
 	if base := st.decl.Delay; base > 0 {
-		d = min(base<<min(st.attempt-2, 20), maxDelay)
+		d = min(min(base, maxDelay)<<min(st.attempt-2, 20), maxDelay) // bounded first: a shift must not overflow
 		h := uint32(2166136261)
 		for _, b := range []byte(m.plan.Steps[i].ID) {
 			h = (h ^ uint32(b)) * 16777619
@@ -289,16 +281,20 @@ func (m *Machine) cancel() {
 	m.finish()
 }
 
-// takeBack undoes a call that was begun and not made.
-func (m *Machine) takeBack(i int) {
-	st := &m.steps[i]
-	k := len(st.tries) - 1
-	st.tries = st.tries[:k]
+// unmake undoes the last call of a step, which was begun and not made.
+func (m *Machine) unmake(st *step) {
+	st.tries = st.tries[:len(st.tries)-1]
 	m.calls--
 	m.left++
 	m.running--
+}
+
+// takeBack settles a step whose call cancellation came before.
+func (m *Machine) takeBack(i int) {
+	st := &m.steps[i]
+	m.unmake(st)
 	id := m.plan.Steps[i].ID
-	if k > 0 && st.tries[k-1].Failure != nil {
+	if k := len(st.tries); k > 0 && st.tries[k-1].Failure != nil {
 		f := st.tries[k-1].Failure
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return

@@ -2,10 +2,12 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
@@ -29,6 +31,11 @@ type History struct {
 	Started  time.Time
 	Past     []run.Past
 	Tools    map[string]string // digest of each tool's definition when the run began
+	Setup    value.Value       // see [Options]; no value when there was none
+	Gated    bool              // a gate judged every call
+
+	declared []value.Value // the tools of the plan when the run began
+	kept     *machine.Report
 
 	asks map[string]*openAsk // by step: the last ask, while it is open
 	lost map[string]*lostCall
@@ -49,21 +56,29 @@ type lostCall struct {
 // startBody is the body of record 0.
 func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origin, forked string) value.Value {
 	tools := []value.Member{}
+	var declared []value.Value
 	seen := map[string]bool{}
 	for i := range p.Steps {
 		name := p.Steps[i].Tool
 		if d := c.Get(name); d != nil && !seen[name] {
 			seen[name] = true
 			tools = append(tools, value.Member{Key: name, Value: text(d.Digest().String())})
+			declared = append(declared, value.ObjectOf(
+				value.Member{Key: "definition", Value: d.Definition()},
+				value.Member{Key: "attempts", Value: value.Int(int64(d.MaxAttempts()))},
+			))
 		}
 	}
 	ms := []value.Member{
-		{Key: "plan", Value: value.MustText(string(p.Source()))},
+		{Key: "plan", Value: value.MustText(source(p, opt.Contents))},
 		{Key: "contents", Value: text(string(opt.Contents))},
 		{Key: "workers", Value: value.Int(int64(opt.Run.Workers))},
 		{Key: "eager", Value: value.BoolValue(opt.Run.Eager)},
 		{Key: "max_args", Value: value.Int(int64(opt.Run.MaxArgs))},
+		{Key: "gated", Value: value.BoolValue(opt.Run.Gate != nil)},
 		{Key: "tools", Value: value.ObjectOf(tools...)},
+		{Key: "declared", Value: value.ListOf(declared...)},
+		{Key: "setup", Value: opt.Setup},
 		{Key: "origin", Value: optional(origin)},
 		{Key: "forked", Value: optional(forked)},
 		{Key: "parent", Value: optional(opt.Parent)},
@@ -74,17 +89,49 @@ func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origi
 	return of(ms...)
 }
 
+// source is the text of a plan as contents lets it be kept: whole, or without
+// args, which leaves what depends on what.
+func source(p *plan.Plan, contents Contents) string {
+	if contents == Full {
+		return string(p.Source())
+	}
+	steps := make([]value.Value, len(p.Steps))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		var after []value.Value
+		for _, d := range s.Deps {
+			after = append(after, text(p.Steps[d].ID))
+		}
+		for _, id := range s.Unknown {
+			after = append(after, text(id))
+		}
+		steps[i] = value.ObjectOf(
+			value.Member{Key: "id", Value: text(s.ID)},
+			value.Member{Key: "tool", Value: text(s.Tool)},
+			value.Member{Key: "after", Value: value.ListOf(after...)},
+		)
+	}
+	return value.ListOf(steps...).String()
+}
+
 // Load reads the record of a run. It takes no lock, so the run may be going on.
 func Load(ctx context.Context, store *journal.Store, id string) (*History, error) {
 	sum, err := store.Summary(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != "plan" {
-		return nil, fmt.Errorf("run %s is of kind %q, not a plan's", id, sum.Kind)
+	h, err := newHistory(sum)
+	if err != nil {
+		return nil, err
 	}
-	h := &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}
 	return h, h.read(ctx, store.Entries(ctx, id, 0))
+}
+
+func newHistory(sum journal.Summary) (*History, error) {
+	if sum.Kind != "plan" {
+		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
+	}
+	return &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}, nil
 }
 
 func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
@@ -174,6 +221,12 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		args, _ := body.Get("args")
 		past(machine.Event{Kind: machine.Reopened, Args: args})
 		delete(h.asks, step)
+	case kindStopped, kindEnd:
+		if r, ok := body.Get("report"); ok {
+			h.kept = readReport(h.Summary.ID, r)
+		}
+	case kindResumed:
+		h.kept = nil
 	case kindResolution:
 		if l := h.lost[step]; l != nil && l.index == num(body, "of") {
 			out, _ := body.Get("output")
@@ -208,6 +261,12 @@ func (h *History) begin(body value.Value) error {
 		n, _ := b.Int()
 		budget := int(n)
 		h.Budget = &budget
+	}
+	h.Setup, _ = body.Get("setup")
+	h.Gated = flag(body, "gated")
+	declared, _ := body.Get("declared")
+	for _, d := range declared.Elements() {
+		h.declared = append(h.declared, d)
 	}
 	tools, _ := body.Get("tools")
 	for name, d := range tools.Members() {
@@ -285,25 +344,78 @@ func resolution(s string) machine.Resolution {
 	return machine.GiveUp
 }
 
-// Asks are the open asks of a run, in no particular order.
+// Asks are the open asks of a run, in plan order.
 func (h *History) Asks() []Ask {
 	var as []Ask
-	for _, a := range h.asks {
-		if !a.decided {
+	for i := range h.Plan.Steps {
+		if a := h.asks[h.Plan.Steps[i].ID]; a != nil && !a.decided {
 			as = append(as, a.Ask)
 		}
 	}
 	return as
 }
 
-// Report rebuilds the report as of the last record, without calling anything.
-// The catalogue is that of the run; a changed one gives an error.
-func (h *History) Report(c *tool.Catalogue) (*machine.Report, error) {
-	r, err := run.Replay(h.Plan, c, h.options())
-	if r != nil {
-		r.Run = h.Summary.ID
+// Catalogue is that of the run as far as its plan uses it, from the record. Its
+// digest is not that of the whole catalogue.
+func (h *History) Catalogue() (*tool.Catalogue, error) {
+	decls := make([]*tool.Declaration, len(h.declared))
+	for i, v := range h.declared {
+		definition, _ := v.Get("definition")
+		d, err := tool.ParseDefinition(definition)
+		if err != nil {
+			return nil, err
+		}
+		d.Attempts = num(v, "attempts")
+		decls[i] = d
 	}
-	return r, err
+	return tool.NewCatalogue(decls...)
+}
+
+// Report rebuilds the report as of the last record, from nothing but the record.
+// Of a run whose record does not hold all outputs it is the one that was kept
+// when the run last stopped, without them; while it goes on there is none, and
+// the error is [ErrDigestsOnly] or [*run.MisfitError].
+func (h *History) Report() (*machine.Report, error) {
+	if h.kept != nil {
+		return h.kept, nil
+	}
+	if h.Contents != Full {
+		return nil, fmt.Errorf("run %s: %w", h.Summary.ID, ErrDigestsOnly)
+	}
+	replay, err := h.Replay()
+	if err != nil {
+		return nil, err
+	}
+	for at, p := range h.Past {
+		if err := replay.Apply(at, p); err != nil {
+			return nil, err
+		}
+	}
+	r := replay.Report()
+	r.Run = h.Summary.ID
+	return r, nil
+}
+
+// Replay begins a replay of the run, from its start.
+func (h *History) Replay() (*run.Replay, error) {
+	c, err := h.Catalogue()
+	if err != nil {
+		return nil, err
+	}
+	o := h.options()
+	o.Past = nil
+	if h.Gated {
+		o.Gate = past{}
+	}
+	return run.NewReplay(h.Plan, c, o), nil
+}
+
+// past stands for the gate of a run that is only read.
+type past struct{}
+
+// Judge is never called.
+func (past) Judge(context.Context, call.Request) (call.Decision, error) {
+	return call.Decision{}, errors.New("a record is read, not judged")
 }
 
 func (h *History) options() run.Options {

@@ -14,10 +14,12 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/value"
 )
@@ -43,6 +45,7 @@ const (
 	StatusRunning     = "running"     // or crashed, when nobody holds it
 	StatusWaiting     = "waiting"     // for a person
 	StatusInterrupted = "interrupted" // Ctrl-C, a deadline, or a failure of the harness
+	StatusAborted     = "aborted"     // Ctrl-C twice: it did not wait for its calls
 	StatusOK          = "ok"          // every step is ok
 	StatusFailed      = "failed"      // some step is not ok
 )
@@ -74,6 +77,12 @@ type Options struct {
 	Contents Contents
 	// Approval is how long an ask may be answered; 0: DefaultApproval.
 	Approval time.Duration
+	// Setup is kept with the run for whoever resumes it: where its tools come
+	// from. Its meaning is the caller's; no value: none.
+	Setup value.Value
+	// OnStart is told when the run is there and before anything is called; nil:
+	// nobody.
+	OnStart func(Live)
 	// OnAsk is told of every new ask, after it was recorded; nil: nobody.
 	OnAsk func(Ask)
 	// Parent is the run whose tool started this one; "" at the top.
@@ -99,6 +108,8 @@ var (
 	// ErrChanged is a plan, catalogue or policy that is not the one that the
 	// run was started with. A fork goes on under the new one.
 	ErrChanged = errors.New("changed since the run began")
+	// ErrNotAPlan is a run of another kind than a plan's.
+	ErrNotAPlan = errors.New("not the run of a plan")
 	// ErrOver is a run that has nothing left to do.
 	ErrOver = errors.New("the run is over")
 	// ErrDigestsOnly is a run whose journal keeps digests in place of values.
@@ -109,6 +120,12 @@ var (
 	ErrExpired = errors.New("the ask has expired")
 	// ErrNotLost is a step that does not wait for a resolution.
 	ErrNotLost = errors.New("no call of unknown outcome")
+	// ErrBadEdit is a call whose edited args its tool does not take.
+	ErrBadEdit = errors.New("the edited args are not acceptable")
+	// ErrUnfit is an output that the tool of a lost call cannot have given.
+	ErrUnfit = errors.New("the output does not fit the tool")
+	// ErrSecretOutput is an output that a journal must not hold.
+	ErrSecretOutput = errors.New("a journal must not hold this output")
 	// ErrSecretLiteral is a plan with a secret written into it.
 	ErrSecretLiteral = errors.New("a secret stands in the plan; a journaled plan must not hold one")
 )
@@ -127,4 +144,16 @@ type Ask struct {
 	Digest  value.Digest
 
 	request call.Request
+}
+
+// A Live run is one that this process drives.
+type Live struct{ run *journal.Run }
+
+// ID is the run's id.
+func (l Live) ID() string { return l.run.ID() }
+
+// Abort records that the process leaves without waiting for the calls that are
+// out. The run can be resumed like one that crashed.
+func (l Live) Abort(ctx context.Context) error {
+	return l.run.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: StatusAborted, Body: value.ObjectOf(value.Member{Key: "why", Value: text("aborted")})})
 }

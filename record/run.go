@@ -154,6 +154,9 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 		return fmt.Sprintf("%x", mac[:16])
 	}
 	ctx = context.WithValue(ctx, runKey{}, jr.ID())
+	if opt.OnStart != nil {
+		opt.OnStart(Live{jr})
+	}
 	observer := opt.Run.Observer
 	var last run.Event
 	if observer != nil {
@@ -178,7 +181,7 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 				continue
 			}
 		}
-		err = errors.Join(err, finish(ctx, jr, report, err))
+		err = errors.Join(err, finish(ctx, jr, &opt, seal, report, err))
 		if observer != nil && report != nil {
 			last.Report = report
 			observer(last)
@@ -232,13 +235,17 @@ func isWaiting(r *machine.Report) bool {
 }
 
 // finish writes the last record of this part of the run and gives it back.
-func finish(ctx context.Context, jr *journal.Run, report *machine.Report, failure error) error {
+func finish(ctx context.Context, jr *journal.Run, opt *Options, seal sealer, report *machine.Report, failure error) error {
 	ctx = context.WithoutCancel(ctx)
+	kept := keptReport(report, opt.Contents, seal)
 	stop := func(status, why string) error {
 		if failure != nil && errors.Is(failure, journal.ErrJournal) {
 			return jr.Close()
 		}
-		err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: value.ObjectOf(value.Member{Key: "why", Value: text(why)})})
+		err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: of(
+			value.Member{Key: "why", Value: text(why)},
+			value.Member{Key: "report", Value: kept},
+		)})
 		return errors.Join(err, jr.Close())
 	}
 	switch {
@@ -257,10 +264,11 @@ func finish(ctx context.Context, jr *journal.Run, report *machine.Report, failur
 	if err != nil {
 		return errors.Join(err, jr.Close())
 	}
-	_, err = jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: value.ObjectOf(
+	_, err = jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: of(
 		value.Member{Key: "status", Value: text(status)},
 		value.Member{Key: "calls", Value: value.Int(int64(report.Calls))},
 		value.Member{Key: "report_digest", Value: text(core.Digest().String())},
+		value.Member{Key: "report", Value: kept},
 	)})
 	return errors.Join(err, jr.Close())
 }

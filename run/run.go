@@ -173,15 +173,6 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 	return d.drive(ctx)
 }
 
-// Replay brings a machine to where a record ends and reports how things stand
-// there. Nothing is called or recorded: calls that have no outcome are left as
-// they are.
-func Replay(p *plan.Plan, c *tool.Catalogue, opt Options) (*machine.Report, error) {
-	d := newDriver(p, c, opt)
-	err := d.replay()
-	return d.m.Report(), err
-}
-
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	gated := opt.Gate != nil
 	for i := range opt.Past {
@@ -232,65 +223,6 @@ type result struct {
 	reused value.Value
 	// unkept is why the journal could not keep the outcome.
 	unkept error
-}
-
-// replay feeds the machine with what was recorded.
-func (d *driver) replay() error {
-	d.begun = map[int]machine.Action{}
-	out := d.begun
-	for at, p := range d.opt.Past {
-		misfit := func(why string) error { return &MisfitError{at, p.Step, why} }
-		i := d.plan.Index(p.Step)
-		if i < 0 {
-			return misfit("is not in it")
-		}
-		e := p.Event
-		e.Step = i
-		a, begun := out[i]
-		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Reused || e.Kind == machine.Judged && !d.m.Waits(i)
-		if takes && !begun {
-			if a, begun = d.m.Take(i); !begun {
-				return misfit("could not have begun then")
-			}
-			out[i] = a
-		}
-		if takes && e.Kind != machine.Reused && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
-			return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
-		}
-		if takes && p.Args != (value.Digest{}) && d.seal(a) != p.Args {
-			return misfit("resolves to other args than were recorded")
-		}
-		if takes {
-			d.follow(a, e, p.Begun)
-		}
-		if p.Begun {
-			continue
-		}
-		delete(out, i)
-		if err := d.m.Apply(e); err != nil {
-			return misfit(err.Error())
-		}
-	}
-	d.m.Settled()
-	return nil
-}
-
-// follow tells a gate that judges by what went before of an action that it did
-// not judge here and now.
-func (d *driver) follow(a machine.Action, e machine.Event, begun bool) {
-	g, ok := d.opt.Gate.(call.Follower)
-	if !ok || e.Kind == machine.Judged && !begun {
-		return
-	}
-	r := d.request(a)
-	g.Allowed(r)
-	switch {
-	case begun:
-	case e.Kind == machine.Reused:
-		g.Ended(r, call.Outcome{Output: e.Output})
-	case e.Kind == machine.Answered:
-		g.Ended(r, call.Outcome{Output: e.Output, Failure: e.Failure, Start: e.Start, End: e.End})
-	}
 }
 
 // seal is the digest of an action's args as a record may hold them.
@@ -370,6 +302,10 @@ func (d *driver) next() (first machine.Action, ok bool) {
 	return first, ok
 }
 
+// errGone is the result of an action until there is another: a gate or a
+// recorder that ends its goroutine has allowed nothing.
+var errGone = errors.New("the gate or the recorder ended its goroutine")
+
 // work does one action after the other until there is none for it. A call that
 // was given up is settled by whoever gave it up, and its worker ends.
 func (d *driver) work(a machine.Action) {
@@ -390,6 +326,7 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
+		r = result{err: errGone}
 		if out, ok := d.reuse(a); ok {
 			r = result{reused: out}
 			d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false)
@@ -397,8 +334,8 @@ func (d *driver) work(a machine.Action) {
 				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
 			}
 		} else if a.Kind == machine.Judge {
-			r = result{}
-			r.dec, r.err = d.scope.Judge(d.request(a))
+			dec, err := d.scope.Judge(d.request(a))
+			r = result{dec: dec, err: err}
 		} else if d.follow(a, machine.Event{}, true); d.scope.Start(d.request(a), deliver) {
 			settled = true
 			return
@@ -497,6 +434,9 @@ func (d *driver) request(a machine.Action) call.Request {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if d.over {
+				return // a handler that was given up still talks
+			}
 			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}
@@ -519,8 +459,12 @@ func (d *driver) news() {
 		return
 	}
 	for _, i := range settled {
-		d.tell(Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)})
+		d.tell(d.settled(i))
 	}
+}
+
+func (d *driver) settled(i int) Event {
+	return Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)}
 }
 
 func (d *driver) tell(e Event) {

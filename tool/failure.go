@@ -17,8 +17,8 @@ const (
 	CodeTimeout        = "timeout"          // no answer by the deadline
 	CodeConnection     = "connection_lost"  // the server of the tool went away during the call
 	CodeCancelled      = "cancelled"        // no answer within the grace after cancellation
-	CodeToolChanged    = "tool_changed"     // the definition is another than in the frozen catalogue; nothing was called
 	CodeNoStub         = "no_stub"          // --stub has no answer for the step
+	CodeToolChanged    = "tool_changed"     // the tool is not defined as when the run began, so it was not called: the step is denied
 )
 
 // A Failure is a tool's failure as data. It implements error so that a handler

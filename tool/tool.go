@@ -37,6 +37,28 @@ type Effects struct {
 // Undeclared are the effects of a tool that declares none: the worst.
 func Undeclared() Effects { return Effects{Destructive: true, OpenWorld: true} }
 
+// Annotated are the effects that the annotations of an MCP tool say. What they
+// leave out, and what is no boolean, is as MCP says, which is [Undeclared].
+func Annotated(annotations value.Value) Effects {
+	e := Undeclared()
+	for _, hint := range []struct {
+		name string
+		into *bool
+	}{
+		{"readOnlyHint", &e.ReadOnly}, {"destructiveHint", &e.Destructive},
+		{"idempotentHint", &e.Idempotent}, {"openWorldHint", &e.OpenWorld},
+	} {
+		m, _ := annotations.Get(hint.name)
+		if b, ok := m.Bool(); ok {
+			*hint.into = b
+		}
+	}
+	if e.ReadOnly {
+		e.Destructive = false
+	}
+	return e
+}
+
 // Repeatable reports whether a call whose answer was lost may be made again.
 func (e Effects) Repeatable() bool { return e.ReadOnly || e.Idempotent || e.Keyed }
 
