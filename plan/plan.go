@@ -13,10 +13,9 @@
 package plan
 
 import (
-	"sync/atomic"
-
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/callsheet/callsheet/value"
 )
