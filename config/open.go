@@ -135,7 +135,7 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 	case s.Commands != nil:
 		prefix = "" // the names have it already, so that overrides find them
 		for _, e := range s.Commands {
-			t, err := c.command(name, s.Prefix+e.Name, &e.Value, opt.Groups)
+			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret, opt.Groups)
 			if err != nil {
 				from.pointer = at("sources", name, "commands", e.Name)
 				from.err = err
