@@ -52,6 +52,7 @@ import (
 
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -115,6 +116,8 @@ type Spec struct {
 	Params map[string]Param
 	// Format says how standard output is read.
 	Format Format
+	// Groups keeps the program while it runs; nil: nobody does.
+	Groups *group.List
 }
 
 // A SpecError is a fault of a [Spec].
@@ -395,7 +398,8 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 		return value.Value{}, err
 	}
 	end, err := run(ctx, process{
-		path: p.path, argv: argv, env: p.environ(call), dir: p.Dir,
+		groups: p.Groups,
+		path:   p.path, argv: argv, env: p.environ(call), dir: p.Dir,
 		stdin: stdin, hasStdin: p.stdin != nil, max: p.MaxOutput,
 	})
 	if err != nil {

@@ -103,9 +103,10 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	switch {
 	case got.answered:
 		return got, nil
-	case errors.Is(err, sdk.ErrSessionMissing), got.status == http.StatusNotFound:
-		// The server knew no such session, so it ran nothing. With some bodies
-		// the SDK does not see that.
+	case got.status == http.StatusNotFound:
+		// The server knew no such session, so it ran nothing. The SDK's
+		// ErrSessionMissing would not do: with some bodies it does not come, and
+		// it comes as well when only the rest of a stream was asked for.
 		got.sent = false
 		sess.fail(errSessionEnded)
 	case got.sent || ctx.Err() != nil || !errors.Is(err, sdk.ErrConnectionClosed) && !sess.dead():
