@@ -395,7 +395,9 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 		return value.Value{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return value.Value{}, err
+		f := tool.AsFailure(err)
+		f.Lost, f.NotStarted = false, true
+		return value.Value{}, f
 	}
 	end, err := run(ctx, process{
 		groups: p.Groups,
@@ -405,6 +407,7 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 	if err != nil {
 		f := tool.Errorf("cannot start %s: %v", p.path, err)
 		f.Retryable = errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) // out of processes or memory for a moment
+		f.NotStarted = !f.Retryable
 		return value.Value{}, f
 	}
 	return p.outcome(ctx, end)
