@@ -30,7 +30,10 @@ type Action struct {
 	// After an edit by a person everything is the person's: Refs is nil.
 	Refs   []plan.Ref
 	Edited bool
-	Delay  time.Duration // to wait before the call
+	// Guessed says that an output which is not in the record went into Args: the
+	// action is only there for what was recorded, and must not be done.
+	Guessed bool
+	Delay   time.Duration // to wait before the call
 }
 
 // An EventKind is what happened.
@@ -86,6 +89,7 @@ type Event struct {
 	Args       value.Value
 	Start, End time.Time
 	Unrecorded bool // the journal could not keep this outcome
+	Withheld   bool // the call was answered by an output that the record must not hold; Output stands for it
 }
 
 // A State is what the run is doing.

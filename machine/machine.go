@@ -60,6 +60,8 @@ type step struct {
 	status   Status
 	approved bool // a verdict allows every attempt with these args
 	edited   bool
+	withheld bool // output stands for one that the record does not hold
+	guessed  bool // args were made with a withheld output
 	lost     bool // waits for a resolution, not for a verdict
 	stalled  bool // depends on a waiting step
 	inPend   bool // its worst case is in pendingSum
