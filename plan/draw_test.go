@@ -19,11 +19,11 @@ const drawn = `[
 ]`
 
 func TestText(t *testing.T) {
-	want := `wave 0
+	want := `wave 1
   find  search
-wave 1
-  read  fetch              ← find
 wave 2
+  read  fetch              ← find
+wave 3
   also  fetch              ← find, read
 never
   odd   a"]\u{a}<b>\u{202e}  ← odd, gh\u{200b}ost?
@@ -36,13 +36,13 @@ never
 
 func TestMermaid(t *testing.T) {
 	want := `flowchart LR
-  subgraph w0["wave 0"]
+  subgraph w0["wave 1"]
     n0["find<br/>search"]
   end
-  subgraph w1["wave 1"]
+  subgraph w1["wave 2"]
     n1["read<br/>fetch"]
   end
-  subgraph w2["wave 2"]
+  subgraph w2["wave 3"]
     n2["also<br/>fetch"]
   end
   subgraph w3["never"]

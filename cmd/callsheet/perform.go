@@ -169,7 +169,7 @@ func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machi
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
 	if show != nil && !p.flags.JSON {
-		show.Report(report, p.watch.Load().Elapsed())
+		show.Report(pl, report, p.watch.Load().Elapsed())
 	}
 	failed = errors.Join(failed, p.head(report, show), p.write(report))
 	return p.outcome(report, failed)
