@@ -109,12 +109,13 @@ func TestStepsBehindAQuestionNameIt(t *testing.T) {
 	}
 }
 
-func BenchmarkBlockedChain(b *testing.B) {
+// long is a plan of 10 000 steps, and machines for it.
+func long(b *testing.B, first, rest func(i int) string) func(machine.Options) *machine.Machine {
 	const n = 10_000
 	var text strings.Builder
-	text.WriteString(`[{"id":"s0","tool":"t","after":["nobody"]}`)
+	text.WriteString("[" + first(0))
 	for i := 1; i < n; i++ {
-		fmt.Fprintf(&text, `,{"id":"s%d","tool":"t","after":["s%d"]}`, i, i-1)
+		text.WriteString("," + rest(i))
 	}
 	p, err := plan.Decode([]byte(text.String()+"]"), plan.Limits{Steps: n})
 	if err != nil {
@@ -124,9 +125,46 @@ func BenchmarkBlockedChain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for b.Loop() {
-		if s := machine.New(p, c, machine.Options{}).Report().Steps[n-1]; s.Status != machine.Blocked || s.Cause.Step != "s0" {
-			b.Fatalf("%s because of %+v, want blocked because of s0", s.Status, s.Cause)
-		}
+	return func(o machine.Options) *machine.Machine { return machine.New(p, c, o) }
+}
+
+func alone(i int) string { return fmt.Sprintf(`{"id":"s%d","tool":"t"}`, i) }
+func after(id string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(`{"id":"s%d","tool":"t","after":[%q]}`, i, id) }
+}
+func chained(i int) string { return after(fmt.Sprint("s", i-1))(i) }
+
+// Whatever keeps a long chain from running is found once for all of it.
+func BenchmarkBlockedChain(b *testing.B) {
+	for name, first := range map[string]string{"unknown id": "nobody", "cycle": "s0"} {
+		b.Run(name, func(b *testing.B) {
+			begin := long(b, after(first), chained)
+			for b.Loop() {
+				r := begin(machine.Options{}).Report()
+				if s := r.Steps[len(r.Steps)-1]; s.Status != machine.Blocked || s.Cause.Step != "s0" {
+					b.Fatalf("%s because of %+v, want blocked because of s0", s.Status, s.Cause)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkWaitingSteps(b *testing.B) {
+	for name, rest := range map[string]func(int) string{"a chain behind one": chained, "each for its own": alone} {
+		b.Run(name, func(b *testing.B) {
+			begin := long(b, alone, rest)
+			for b.Loop() {
+				m := begin(machine.Options{Gate: true})
+				for a, ok := m.Next(); ok; a, ok = m.Next() {
+					if err := m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: machine.Ask}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				r := m.Report()
+				if s := r.Steps[len(r.Steps)-1]; s.Status != machine.Waiting {
+					b.Fatalf("%s because of %+v, want waiting", s.Status, s.Cause)
+				}
+			}
+		})
 	}
 }
