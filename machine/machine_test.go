@@ -64,6 +64,38 @@ func TestAChangedToolIsDeniedAndSpendsNothing(t *testing.T) {
 	}
 }
 
+// What a failure says of its effect decides, and not when the machine hears of a
+// cancellation.
+func TestFailuresOfCallsThatHaveNoAnswer(t *testing.T) {
+	reads, writes := tool.Effects{ReadOnly: true}, tool.Effects{}
+	for name, c := range map[string]struct {
+		effects tool.Effects
+		failure tool.Failure
+		status  machine.Status
+		may     bool // have happened
+	}{
+		"cancelled, safe":        {reads, tool.Failure{Code: "cancelled", Lost: true}, machine.Cancelled, false},
+		"cancelled, idempotent":  {tool.Effects{Idempotent: true}, tool.Failure{Code: "cancelled", Lost: true}, machine.Cancelled, true},
+		"cancelled, an effect":   {writes, tool.Failure{Code: "cancelled", Lost: true}, machine.Uncertain, true},
+		"cancelled before":       {writes, tool.Failure{Code: "cancelled", NotStarted: true}, machine.Cancelled, false},
+		"says so as its failure": {writes, tool.Failure{Code: "cancelled"}, machine.ToolError, true},
+		"refused before":         {writes, tool.Failure{Code: "invalid_args", NotStarted: true}, machine.ToolError, false},
+	} {
+		for _, late := range []bool{false, true} {
+			m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{Effects: c.effects}, machine.Options{})
+			a := next(t, m)
+			if late {
+				apply(t, m, machine.Event{Kind: machine.Cancel})
+			}
+			apply(t, m, machine.Event{Kind: machine.Answered, Step: a.Step, Attempt: 1, Failure: &c.failure})
+			r := m.Report()
+			if s := r.Steps[0]; s.Status != c.status || s.Attempts[0].MayHaveHappened != c.may || r.Calls != 1 {
+				t.Errorf("%s (cancelled first: %v): %s, may have happened: %v, %d calls; want %s, %v, 1", name, late, s.Status, s.Attempts[0].MayHaveHappened, r.Calls, c.status, c.may)
+			}
+		}
+	}
+}
+
 func TestBackoffIsBoundedWhateverTheDelay(t *testing.T) {
 	for _, base := range []time.Duration{time.Second, time.Hour, 1 << 62} {
 		m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{Attempts: 100, Delay: base}, machine.Options{})
