@@ -392,8 +392,8 @@ func (d *driver) work(a machine.Action) {
 				return
 			}
 		}
-		settled = true
 		d.keep(&r)
+		settled = true
 		d.mu.Lock()
 		d.apply(a, r)
 		next, ok := d.next()
@@ -407,20 +407,23 @@ func (d *driver) work(a machine.Action) {
 
 // settle applies a result outside a worker and starts what may begin then.
 func (d *driver) settle(a machine.Action, r result) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.apply(a, r)
+		if next, ok := d.next(); ok {
+			go d.work(next)
+		}
+	}()
 	d.keep(&r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.apply(a, r)
-	if next, ok := d.next(); ok {
-		go d.work(next)
-	}
 }
 
 // keep waits until an outcome is durable: before that nobody may see it, and
 // nothing that follows from it may begin.
 func (d *driver) keep(r *result) {
-	if r.o.Ticket != nil {
-		r.unkept = call.Guard("the recorder", func() error { return r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context())) })
+	if t := r.o.Ticket; t != nil {
+		r.o.Ticket, r.unkept = nil, call.ErrGone // in case the recorder goes
+		r.unkept = call.Guard("the recorder", func() error { return t.Wait(context.WithoutCancel(d.scope.Context())) })
 	}
 }
 
