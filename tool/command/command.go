@@ -52,6 +52,7 @@ import (
 
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -114,6 +115,8 @@ type Spec struct {
 	Params map[string]Param
 	// Format says how standard output is read.
 	Format Format
+	// Groups keeps the program while it runs; nil: nobody does.
+	Groups *group.List
 }
 
 // A SpecError is a fault of a [Spec].
@@ -391,15 +394,19 @@ func (p *program) call(ctx context.Context, call *tool.Call) (value.Value, error
 		return value.Value{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return value.Value{}, err
+		f := tool.AsFailure(err)
+		f.Lost, f.NotStarted = false, true
+		return value.Value{}, f
 	}
 	end, err := run(ctx, process{
-		path: p.path, argv: argv, env: p.environ(call), dir: p.Dir,
+		groups: p.Groups,
+		path:   p.path, argv: argv, env: p.environ(call), dir: p.Dir,
 		stdin: stdin, hasStdin: p.stdin != nil, max: p.MaxOutput,
 	})
 	if err != nil {
 		f := tool.Errorf("cannot start %s: %v", p.path, err)
 		f.Retryable = errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) // out of processes or memory for a moment
+		f.NotStarted = !f.Retryable
 		return value.Value{}, f
 	}
 	return p.outcome(ctx, end)
