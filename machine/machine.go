@@ -96,6 +96,7 @@ type Machine struct {
 	waiting   int
 	unsettled int
 	cancelled bool
+	why       string // the run was cancelled
 
 	left       int // calls
 	calls      int

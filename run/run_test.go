@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -114,4 +115,31 @@ func TestACallThatWasCancelledIsMadeAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A step that a run's own deadline kept from its call says so.
+func TestADeadlineIsTheReasonOfTheSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := named("hangs", reads, func(ctx context.Context, _ *tool.Call) (value.Value, error) {
+			<-ctx.Done()
+			return value.NullValue(), nil
+		})
+		r := do(t, `[{"id":"a","tool":"hangs"},{"id":"b","tool":"hangs"},{"id":"c","tool":"hangs","after":["b"]}]`, set(t, hangs), run.Options{Deadline: time.Second})
+		want(t, r, `{"status":{"a":"ok","b":"cancelled","c":"cancelled"},"outputs":{"a":null},"waves":[["a","b"]],"calls":1}`)
+		for _, s := range r.Steps[1:] {
+			if want := "the run was cancelled before the step settled: " + run.ErrDeadline.Error(); s.Cause == nil || s.Cause.Message != want {
+				t.Errorf("step %s: cause %+v, want %q", s.ID, s.Cause, want)
+			}
+		}
+	})
+}
+
+// A gate that gives no verdict has allowed nothing.
+func TestAGateWithoutAVerdictAllowsNothing(t *testing.T) {
+	gate := gateFunc(func(context.Context, call.Request) (call.Decision, error) { return call.Decision{}, nil })
+	r, err := run.Do(t.Context(), decode(t, `[{"id":"a","tool":"t"}]`), set(t, named("t", writes, ok)), run.Options{Gate: gate})
+	if !errors.Is(err, call.ErrUndecided) {
+		t.Errorf("got %v, want ErrUndecided", err)
+	}
+	want(t, r, `{"status":{"a":"cancelled"},"outputs":{},"waves":[["a"]],"calls":0}`)
 }
