@@ -243,7 +243,12 @@ func (f *flight) run(handler tool.Handler) (givenUp bool) {
 		if err != nil {
 			o.Output = value.Value{}
 			o.Failure = tool.AsFailure(err)
-			if o.Failure.Lost && f.Err() == context.DeadlineExceeded {
+			switch {
+			case !o.Failure.Lost:
+			case f.scope.ctx.Err() != nil && o.End.Before(f.deadline):
+				// The run's own deadline cancels the call like any other reason.
+				o.Failure.Code = tool.CodeCancelled
+			case f.Err() == context.DeadlineExceeded:
 				o.Failure.Code = tool.CodeTimeout
 			}
 		} else if out.IsZero() {
