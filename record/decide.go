@@ -21,16 +21,16 @@ type Answer struct {
 	Why   string
 }
 
-// Decide records a person's answer to the open ask of a step. Of several
+// Decide records a person's answer to the open ask of a step, in an agent's run ROUND.N. Of several
 // answers the first recorded holds; later ones get [journal.ErrDecided]. It does
 // not resume the run.
 func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer, opt Options) error {
 	opt.defaults()
-	h, err := Load(ctx, store, id)
+	q, err := loadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	ask := h.asks[step]
+	ask := q.asks[step]
 	switch {
 	case ask == nil:
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
@@ -70,16 +70,16 @@ type Resolution struct {
 // Resolve records what became of the lost call of a step. An output that does
 // not fit the tool's output schema is refused. It does not resume the run.
 func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution, c *tool.Catalogue) error {
-	h, err := Load(ctx, store, id)
+	q, err := loadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	l, at := h.lost[step], h.Plan.Index(step)
-	if l == nil || at < 0 {
+	l := q.lost[step]
+	if l == nil {
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
 	}
-	d := c.Get(h.Plan.Steps[at].Tool)
-	if d == nil || d.Digest().String() != h.Tools[d.Name] {
+	d := c.Get(l.tool)
+	if d == nil || d.Digest().String() != q.Tools[d.Name] {
 		return fmt.Errorf("run %s, step %q: the tool has %w", id, step, ErrChanged)
 	}
 	if d.Effects.Repeatable() {

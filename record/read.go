@@ -28,22 +28,8 @@ type History struct {
 	MaxArgs  int
 	Started  time.Time
 	Past     []run.Past
-	Tools    map[string]string // digest of each tool's definition when the run began
 
-	asks map[string]*openAsk // by step: the last ask, while it is open
-	lost map[string]*lostCall
-}
-
-// openAsk is an ask that nobody has answered for good.
-type openAsk struct {
-	Ask
-	decided bool
-}
-
-// lostCall is a call that waits for a resolution.
-type lostCall struct {
-	attempt int
-	index   int // of its record
+	questions
 }
 
 // startBody is the body of record 0.
@@ -83,7 +69,7 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 	if sum.Kind != "plan" {
 		return nil, fmt.Errorf("run %s is of kind %q, not a plan's", id, sum.Kind)
 	}
-	h := &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}
+	h := &History{Summary: sum, Started: sum.Started, questions: newQuestions(id)}
 	return h, h.read(ctx, store.Entries(ctx, id, 0))
 }
 
@@ -131,6 +117,10 @@ func when(v value.Value, key string) time.Time {
 
 // take adds one record to the history.
 func (h *History) take(e journal.Entry, body value.Value) error {
+	said, err := h.questions.take(e, body)
+	if err != nil {
+		return err
+	}
 	step := str(body, "step")
 	past := func(ev machine.Event) { h.Past = append(h.Past, run.Past{Step: step, Event: ev}) }
 	switch e.Kind {
@@ -143,15 +133,6 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		}
 		past(machine.Event{Kind: machine.Judged, Verdict: v, Code: str(body, "code"), Message: str(body, "message")})
 		h.setArgs(step, str(body, "args_digest"))
-		delete(h.asks, step)
-		if ask, ok := body.Get("ask"); ok && v == machine.Ask {
-			args, _ := ask.Get("args")
-			d, err := value.ParseDigest(str(ask, "digest"))
-			if err != nil {
-				return err
-			}
-			h.asks[step] = &openAsk{Ask: Ask{Run: h.Summary.ID, Step: step, Tool: str(ask, "tool"), Args: args, Code: str(body, "code"), Message: str(body, "message"), Expires: when(ask, "expires"), Digest: d}}
-		}
 	case kindIntent:
 		h.Past = append(h.Past, run.Past{Step: step, Begun: true, Event: machine.Event{Attempt: num(body, "attempt"), Start: e.Time}})
 		if args, ok := body.Get("args"); ok {
@@ -163,23 +144,23 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		h.outcome(step, body, past)
 	case kindLost:
 		past(machine.Event{Kind: machine.Lost, Attempt: num(body, "attempt")})
-		h.lost[step] = &lostCall{attempt: num(body, "attempt"), index: e.Index}
 	case kindReused:
 		out, _ := body.Get("output")
 		past(machine.Event{Kind: machine.Reused, Output: out})
 		h.setArgs(step, str(body, "args_digest"))
-	case kindAnswer:
-		h.answer(e, step, body, past)
 	case kindReopened:
 		args, _ := body.Get("args")
 		past(machine.Event{Kind: machine.Reopened, Args: args})
-		delete(h.asks, step)
-	case kindResolution:
-		if l := h.lost[step]; l != nil && l.index == num(body, "of") {
-			out, _ := body.Get("output")
-			past(machine.Event{Kind: machine.Resolved, Resolution: resolution(str(body, "resolution")), Output: out})
-			delete(h.lost, step)
-		}
+	}
+	switch a, r := said.answer, said.resolution; {
+	case a != nil && !a.Args.IsZero():
+		past(machine.Event{Kind: machine.Reopened, Args: a.Args})
+	case a != nil && a.Allow:
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Allow, Code: codePerson, Message: a.message()})
+	case a != nil:
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Deny, Code: codePerson, Message: a.message()})
+	case r != nil:
+		past(machine.Event{Kind: machine.Resolved, Resolution: r.What, Output: r.Output})
 	}
 	return nil
 }
@@ -209,10 +190,6 @@ func (h *History) begin(body value.Value) error {
 		budget := int(n)
 		h.Budget = &budget
 	}
-	tools, _ := body.Get("tools")
-	for name, d := range tools.Members() {
-		h.Tools[name], _ = d.Text()
-	}
 	return nil
 }
 
@@ -223,10 +200,7 @@ var unlimited = plan.Limits{Bytes: 1 << 31, Steps: 1 << 31, Depth: value.MaxDept
 func (h *History) outcome(step string, body value.Value, past func(machine.Event)) {
 	ev := machine.Event{Kind: machine.Answered, Attempt: num(body, "attempt"), Start: when(body, "start"), End: when(body, "end")}
 	if f, ok := body.Get("failure"); ok {
-		ev.Failure = &tool.Failure{
-			Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
-			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
-		}
+		ev.Failure = parseFailure(f)
 		past(ev)
 		return
 	}
@@ -239,61 +213,12 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 	// as begun, and as lost when the run goes on.
 }
 
-func (h *History) answer(e journal.Entry, step string, body value.Value, past func(machine.Event)) {
-	ask := h.asks[step]
-	if ask == nil || ask.decided || str(body, "approves") != ask.Digest.String() || e.Time.After(ask.Expires) {
-		return // void: of another ask, or too late
+// parseFailure reads what failureBody wrote.
+func parseFailure(f value.Value) *tool.Failure {
+	return &tool.Failure{
+		Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
+		Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
 	}
-	ask.decided = true
-	if args, ok := body.Get("args"); ok {
-		past(machine.Event{Kind: machine.Reopened, Args: args})
-		return
-	}
-	v, err := verdict(str(body, "verdict"))
-	if err != nil || v == machine.Ask {
-		return
-	}
-	message := "a person said no"
-	if v == machine.Allow {
-		message = "a person said yes"
-	}
-	if by := str(body, "by"); by != "" {
-		message += " (" + by + ")"
-	}
-	if why := str(body, "why"); why != "" {
-		message += ": " + why
-	}
-	past(machine.Event{Kind: machine.Judged, Verdict: v, Code: "person", Message: message})
-}
-
-func verdict(s string) (machine.Verdict, error) {
-	for _, v := range []machine.Verdict{machine.Allow, machine.Deny, machine.Ask} {
-		if v.String() == s {
-			return v, nil
-		}
-	}
-	return machine.Deny, fmt.Errorf("verdict %q is none", s)
-}
-
-func resolution(s string) machine.Resolution {
-	switch s {
-	case "happened":
-		return machine.Happened
-	case "did_not_happen":
-		return machine.DidNotHappen
-	}
-	return machine.GiveUp
-}
-
-// Asks are the open asks of a run, in no particular order.
-func (h *History) Asks() []Ask {
-	var as []Ask
-	for _, a := range h.asks {
-		if !a.decided {
-			as = append(as, a.Ask)
-		}
-	}
-	return as
 }
 
 // Report rebuilds the report as of the last record, without calling anything.

@@ -38,6 +38,9 @@ const (
 	kindEnd        = "end"        // every step has its status
 )
 
+// codePerson is the code of a verdict that a person gave.
+const codePerson = "person"
+
 // Statuses of a run in lists.
 const (
 	StatusRunning     = "running"     // or crashed, when nobody holds it

@@ -1,0 +1,177 @@
+package record
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/value"
+)
+
+// questions are what a run has asked a person and not been told: approvals, and
+// what became of lost calls. A plan's run and an agent's have the same.
+type questions struct {
+	run string
+	// Tools are the digests of the definitions that the run may call, by name, as
+	// they were when it began.
+	Tools map[string]string
+
+	asks  map[string]*openAsk // by step: the last ask, while it is open
+	lost  map[string]*lostCall
+	calls map[string]string // by step: the tool of its latest call
+}
+
+// openAsk is an ask that nobody has answered for good.
+type openAsk struct {
+	Ask
+	decided bool
+}
+
+// lostCall is a call that waits for a resolution.
+type lostCall struct {
+	attempt int
+	index   int // of its record
+	tool    string
+}
+
+// said is what a record says to an open question; nil fields are nothing.
+type said struct {
+	answer     *Answer
+	resolution *Resolution
+}
+
+func newQuestions(run string) questions {
+	return questions{run: run, Tools: map[string]string{}, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, calls: map[string]string{}}
+}
+
+// loadQuestions reads what a run of any kind has open.
+func loadQuestions(ctx context.Context, store *journal.Store, id string) (*questions, error) {
+	q := newQuestions(id)
+	for e, err := range store.Entries(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		body, err := e.Body(ctx)
+		if err == nil {
+			_, err = q.take(e, body)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d (%s): %w", e.Index, e.Kind, err)
+		}
+	}
+	return &q, nil
+}
+
+// take adds one record. An answer to another ask than the open one, one that
+// came too late, and a resolution of another call say nothing.
+func (q *questions) take(e journal.Entry, body value.Value) (s said, err error) {
+	step := str(body, "step")
+	switch e.Kind {
+	case "start":
+		tools, _ := body.Get("tools")
+		for name, d := range tools.Members() {
+			q.Tools[name], _ = d.Text()
+		}
+	case kindDecision:
+		return s, q.decision(step, body)
+	case kindReopened:
+		delete(q.asks, step)
+	case kindAnswer:
+		s.answer, err = q.answer(e, step, body)
+	case kindIntent:
+		q.calls[step] = str(body, "tool")
+	case kindLost:
+		q.lost[step] = &lostCall{attempt: num(body, "attempt"), index: e.Index, tool: q.calls[step]}
+	case kindResolution:
+		if l := q.lost[step]; l != nil && l.index == num(body, "of") {
+			out, _ := body.Get("output")
+			s.resolution = &Resolution{What: resolution(str(body, "resolution")), Output: out, By: str(body, "by")}
+			delete(q.lost, step)
+		}
+	}
+	return s, err
+}
+
+func (q *questions) decision(step string, body value.Value) error {
+	v, err := verdict(str(body, "verdict"))
+	if err != nil {
+		return err
+	}
+	delete(q.asks, step)
+	ask, ok := body.Get("ask")
+	if !ok || v != machine.Ask {
+		return nil
+	}
+	args, _ := ask.Get("args")
+	d, err := value.ParseDigest(str(ask, "digest"))
+	if err != nil {
+		return err
+	}
+	q.asks[step] = &openAsk{Ask: Ask{
+		Run: q.run, Step: step, Tool: str(ask, "tool"), Args: args, Code: str(body, "code"), Message: str(body, "message"),
+		Expires: when(ask, "expires"), Digest: d,
+	}}
+	return nil
+}
+
+func (q *questions) answer(e journal.Entry, step string, body value.Value) (*Answer, error) {
+	ask := q.asks[step]
+	if ask == nil || ask.decided || str(body, "approves") != ask.Digest.String() || e.Time.After(ask.Expires) {
+		return nil, nil
+	}
+	ask.decided = true
+	a := &Answer{By: str(body, "by"), Why: str(body, "why")}
+	a.Args, _ = body.Get("args")
+	v, err := verdict(str(body, "verdict"))
+	if err != nil || v == machine.Ask {
+		return nil, err
+	}
+	a.Allow = v == machine.Allow
+	return a, nil
+}
+
+// message is the answer in words, for a report.
+func (a *Answer) message() string {
+	message := "a person said no"
+	if a.Allow {
+		message = "a person said yes"
+	}
+	if a.By != "" {
+		message += " (" + a.By + ")"
+	}
+	if a.Why != "" {
+		message += ": " + a.Why
+	}
+	return message
+}
+
+// Asks are the open asks of a run, in no particular order.
+func (q *questions) Asks() []Ask {
+	var as []Ask
+	for _, a := range q.asks {
+		if !a.decided {
+			as = append(as, a.Ask)
+		}
+	}
+	return as
+}
+
+func verdict(s string) (machine.Verdict, error) {
+	for _, v := range []machine.Verdict{machine.Allow, machine.Deny, machine.Ask} {
+		if v.String() == s {
+			return v, nil
+		}
+	}
+	return machine.Deny, fmt.Errorf("verdict %q is none", s)
+}
+
+func resolution(s string) machine.Resolution {
+	switch s {
+	case "happened":
+		return machine.Happened
+	case "did_not_happen":
+		return machine.DidNotHappen
+	}
+	return machine.GiveUp
+}
