@@ -34,7 +34,7 @@ var levels = map[string]int{
 	"model":         7,
 	"agent":         8,
 	"journal":       5,
-	"record":        8,
+	"record":        9,
 	"terminal":      8,
 	"cmd/callsheet": 11,
 }

@@ -66,7 +66,7 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != "plan" {
+	if sum.Kind != KindPlan {
 		return nil, fmt.Errorf("run %s is of kind %q, not a plan's", id, sum.Kind)
 	}
 	h := &History{Summary: sum, Started: sum.Started, questions: newQuestions(id)}

@@ -22,8 +22,15 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
-// The kinds of records of a plan's run, beside the journal's own.
+// The kinds of runs.
 const (
+	KindPlan  = "plan"
+	KindAgent = "agent"
+)
+
+// The kinds of records of a run, beside the journal's own.
+const (
+	kindReply      = "reply"      // a model's, before any of its calls
 	kindDecision   = "decision"   // a gate's answer; an ask has its question in it
 	kindIntent     = "intent"     // a call is about to be made
 	kindOutcome    = "outcome"    // how it ended
@@ -64,7 +71,8 @@ const (
 
 // Options of a recorded run.
 type Options struct {
-	// Run are the options of the run itself. Its ID, Key, Recorder, Past and
+	// Run are the options of the run itself; of an agent's the Gate, the Grace
+	// and the Limits count. Its ID, Key, Recorder, Past and
 	// Reuse are set here. On Resume the budget, the workers and whether it is
 	// eager come from the record.
 	Run run.Options
@@ -79,6 +87,9 @@ type Options struct {
 	Approval time.Duration
 	// OnAsk is told of every new ask, after it was recorded; nil: nobody.
 	OnAsk func(Ask)
+	// Setup is kept with an agent's run for whoever builds the agent again to
+	// resume it: which model, for one. No secret may be in it.
+	Setup value.Value
 	// Parent is the run whose tool started this one; "" at the top.
 	Parent string
 	// Now is the clock of expiries; nil: time.Now.
