@@ -233,3 +233,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The configurations that the documentation shows are sound.
+func TestDocumentedConfigurations(t *testing.T) {
+	for _, file := range []string{"../README.md", "../docs/tools.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, found := strings.Cut(string(text), "```yaml\n")
+		block, _, _ := strings.Cut(rest, "```")
+		if !found {
+			t.Errorf("%s shows no configuration", file)
+		} else if c, err := load(t, block); err != nil || len(c.Sources) == 0 {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}

@@ -184,13 +184,7 @@ func (s *Store) write(full bool) (err error) {
 	if len(w.batch) == 0 && len(w.shown) == 0 {
 		return nil
 	}
-	if !full {
-		if err := w.exec(w.syncOff); err != nil {
-			return s.explain(err)
-		}
-		defer func() { err = errors.Join(err, s.explain(w.exec(w.syncOn))) }()
-	}
-	return w.transact(context.Background(), func(ctx context.Context) error {
+	return w.transact(context.Background(), full, func(ctx context.Context) error {
 		if len(w.batch) == 0 {
 			return w.exec(w.touch)
 		}
@@ -201,7 +195,7 @@ func (s *Store) write(full bool) (err error) {
 func (s *Store) doJobs(jobs []*job) {
 	ctx := context.Background()
 	for _, j := range jobs {
-		j.done <- s.writer.transact(ctx, func(ctx context.Context) error { return j.do(ctx, s.writer) })
+		j.done <- s.writer.transact(ctx, true, func(ctx context.Context) error { return j.do(ctx, s.writer) })
 	}
 }
 
@@ -218,6 +212,7 @@ type writer struct {
 	addSegment, addSegments             *sql.Stmt
 
 	stmts []*sql.Stmt // all of them
+	lax   bool        // commits do not wait for the disk
 
 	runs  []*Run
 	batch []pending
@@ -287,14 +282,34 @@ func (w *writer) exec(stmt *sql.Stmt, args ...any) error {
 	return err
 }
 
-// transact runs do in a transaction. Writers of all processes queue at the
-// writer byte.
-func (w *writer) transact(ctx context.Context, do func(context.Context) error) (err error) {
+// setSync says whether the next commit waits for the disk. One that should and
+// cannot be made to is not begun.
+func (w *writer) setSync(full bool) error {
+	if w.lax == !full {
+		return nil
+	}
+	stmt := w.syncOff
+	if full {
+		stmt = w.syncOn
+	}
+	if err := w.exec(stmt); err != nil {
+		return w.store.explain(err)
+	}
+	w.lax = !full
+	return nil
+}
+
+// transact runs do in a transaction, which is on the disk when transact returns
+// nil if full is set. Writers of all processes queue at the writer byte.
+func (w *writer) transact(ctx context.Context, full bool, do func(context.Context) error) (err error) {
 	s := w.store
 	if err := lockByte(s.locks, writerByte); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlockByte(s.locks, writerByte)) }()
+	if err := w.setSync(full); err != nil {
+		return err
+	}
 	if err := w.exec(w.begin); err != nil {
 		return s.explain(err)
 	}

@@ -324,6 +324,7 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 // next takes one action for the caller and starts a goroutine for every other
 // that may begin. It ends the run when nothing is out. Holding mu.
 func (d *driver) next() (first machine.Action, ok bool) {
+	d.news()
 	for d.failed == nil {
 		a, more := d.m.Next()
 		if !more {

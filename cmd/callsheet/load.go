@@ -147,7 +147,23 @@ func (s *script) check(f *planFlags) *check.Report {
 	if c := s.catalogue(); len(c.All()) > 0 {
 		o.Catalogue = c
 	}
+	o.Policy = s.asks
 	return check.Plan(s.plan, o)
+}
+
+// asks are the steps whose calls a person must approve, as far as the
+// configuration says so.
+func (s *script) asks(p *plan.Plan) []check.Diagnostic {
+	var found []check.Diagnostic
+	for i := range p.Steps {
+		if step := &p.Steps[i]; s.tools.Approve[step.Tool] {
+			found = append(found, check.Diagnostic{
+				Code: check.NeedsApproval, Severity: check.Warning, Step: step.ID, Pointer: p.Pointer(i) + "/tool",
+				Message: fmt.Sprintf("a person must approve the call of %q", step.Tool),
+			})
+		}
+	}
+	return found
 }
 
 func (s *script) catalogue() *tool.Catalogue { return s.tools.Set.Catalogue() }

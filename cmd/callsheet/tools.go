@@ -160,7 +160,11 @@ func (c *callCmd) Run(a *app) error {
 		_, err := io.WriteString(a.stdout, step.Output.String()+"\n")
 		return err
 	}
-	a.err().Line("%s: %s", step.Status, step.Cause.Message)
+	why := "it was not called"
+	if step.Cause != nil {
+		why = step.Cause.Message
+	}
+	a.err().Line("%s: %s", string(step.Status), why)
 	return outcome(a, report, nil, interrupted.Load())
 }
 

@@ -521,7 +521,7 @@ func TestInputSchemaIsMadeOfPlaceholders(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, s := range []string{"{a}", "{{}}", "x{a}y", "{", "}", "{a b}", "{{{a}}}"} {
+	for _, s := range []string{"{a}", "{{}}", "x{a}y", "{", "}", "{a b}", "{{{a}}}", "{\xff}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -68,8 +69,8 @@ var errBrace = errors.New("a brace that belongs to no placeholder; write {{ or }
 
 // parseTemplate cuts s into literals and placeholders.
 func parseTemplate(s string) (word, error) {
-	if strings.ContainsRune(s, 0) {
-		return word{}, errors.New("a NUL byte")
+	if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+		return word{}, errors.New("text with a NUL byte, or that is not valid UTF-8")
 	}
 	var w word
 	var lit strings.Builder

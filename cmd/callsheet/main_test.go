@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary be callsheet.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"callsheet": main}) }
+
+// TestScripts runs the real binary on testdata/script, one behaviour a file.
+// "exits N command…" is exec with the wanted exit code.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) < 2 {
+					ts.Fatalf("usage: exits N command [args]")
+				}
+				got := 0
+				var failed *exec.ExitError
+				if err := ts.Exec(args[1], args[2:]...); errors.As(err, &failed) {
+					got = failed.ExitCode()
+				} else if err != nil {
+					ts.Fatalf("%v", err)
+				}
+				if strconv.Itoa(got) != args[0] {
+					ts.Fatalf("exit code %d, want %s", got, args[0])
+				}
+			},
+			// lines FILE N: the file has exactly N lines.
+			"lines": func(ts *testscript.TestScript, neg bool, args []string) {
+				if got := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(got) != args[1] {
+					ts.Fatalf("%s has %d lines, want %s", args[0], got, args[1])
+				}
+			},
+		},
+	})
+}
+
+// running is a callsheet that runs a plan whose only call has begun.
+type running struct {
+	cmd            *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+// start runs a plan that calls script, a shell script that must write "begun" to
+// the file that is its first argument.
+func start(t *testing.T, script string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	begun := filepath.Join(dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"plan.json":      `[{"id":"a","tool":"hang"},{"id":"b","tool":"hang","after":["a"]}]`,
+		"callsheet.yaml": "sources: {local: {commands: {hang: {command: [/bin/sh, ./hang.sh, " + begun + "], dir: .}}}}",
+		"hang.sh":        script,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{}
+	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(begun) // waits for the script
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if line, _ := bufio.NewReader(f).ReadString('\n'); line != "begun\n" {
+		t.Fatalf("the script wrote %q; stderr: %s", line, &r.stderr)
+	}
+	return r
+}
+
+func (r *running) interrupt(t *testing.T) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHostile061_OneInterruptSettles(t *testing.T) {
+	r := start(t, "echo begun > $1; exec sleep 1000")
+	r.interrupt(t)
+	r.cmd.Wait()
+	want := `{"status":{"a":"uncertain","b":"skipped"},"outputs":{},"waves":[["a"]],"calls":1}` + "\n"
+	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || r.stdout.String() != want {
+		t.Errorf("got exit %d, stdout %s, stderr %s; want 130 and %s", code, &r.stdout, &r.stderr, want)
+	}
+}
+
+func TestHostile061_TwoInterruptsLeave(t *testing.T) {
+	// The tool says when it was asked to stop, and then does not: without the
+	// second interrupt the report would come.
+	r := start(t, `trap 'echo asked > asked' TERM; echo begun > $1; while :; do sleep 0.05; done`)
+	r.interrupt(t)
+	asked := filepath.Join(r.cmd.Dir, "asked")
+	for range 1000 {
+		if _, err := os.Stat(asked); err == nil {
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	r.interrupt(t)
+	r.cmd.Wait()
+	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || r.stdout.Len() != 0 {
+		t.Errorf("got exit %d, stdout %s, stderr %s; want 130 and nothing", code, &r.stdout, &r.stderr)
+	}
+}

@@ -1,0 +1,155 @@
+package machine
+
+import (
+	"fmt"
+)
+
+func (m *Machine) wait(i int, c *Cause) {
+	st := &m.steps[i]
+	st.phase, st.cause = waiting, c
+	m.waiting++
+	m.recount()
+}
+
+func (m *Machine) unwait(i int) {
+	m.steps[i].cause = nil
+	m.waiting--
+	m.recountWithout(i)
+}
+
+func (m *Machine) makeReady(i int) {
+	st := &m.steps[i]
+	st.phase = ready
+	if !st.inPend && st.attempt == 0 {
+		st.inPend = true
+		m.pendingSum += int(st.worst)
+		if m.prefix != nil {
+			m.prefix.add(int(st.place), int(st.worst))
+		}
+	}
+	m.ready.add(int(st.place))
+}
+
+// recount finds the steps that stand behind a waiting one: asking reserves
+// nothing, so neither they nor it hold calls back from others.
+func (m *Machine) recount() { m.recountWithout(-1) }
+
+func (m *Machine) recountWithout(free int) {
+	m.head = 0
+	m.prefix = nil
+	m.pendingSum = 0
+	for _, j := range m.order {
+		st := &m.steps[j]
+		st.stalled = false
+		for _, d := range m.plan.Steps[j].Deps {
+			dep := &m.steps[d]
+			if d != free && dep.phase == waiting || dep.stalled {
+				st.stalled = true
+				break
+			}
+		}
+		st.inPend = !st.stalled && (st.phase == pending || st.phase == ready)
+		if st.inPend {
+			m.pendingSum += int(st.worst)
+		}
+	}
+}
+
+// settle gives step i its final status and carries it on: an ok step may make
+// others ready, any other skips what depends on it.
+func (m *Machine) settle(i int, s Status, c *Cause) {
+	st := &m.steps[i]
+	m.unpend(i)
+	m.reserve(st, 0)
+	st.phase, st.status, st.cause = settled, s, c
+	m.unsettled--
+	m.news = append(m.news, i)
+	if s == OK {
+		for _, d := range m.dependents(i) {
+			dep := &m.steps[d]
+			if dep.open--; dep.open == 0 && dep.phase == pending && m.plan.Steps[d].Wave >= 0 {
+				m.makeReady(int(d))
+			}
+		}
+		return
+	}
+	stack := append(m.stack[:0], int32(i))
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, d := range m.dependents(int(j)) {
+			dep := &m.steps[d]
+			if dep.phase == settled {
+				continue
+			}
+			m.unpend(int(d))
+			dep.phase, dep.status, dep.cause = settled, Skipped, c
+			m.unsettled--
+			m.news = append(m.news, int(d))
+			stack = append(stack, d)
+		}
+	}
+	m.stack = stack
+}
+
+// finish settles what can never run once nothing else can change.
+func (m *Machine) finish() {
+	if m.unsettled == 0 || m.running > 0 || len(m.again) > 0 || m.waiting > 0 || m.ready.first() >= 0 && !m.cancelled {
+		return
+	}
+	for i := range m.steps {
+		st := &m.steps[i]
+		if st.phase == settled {
+			continue
+		}
+		st.status, st.cause = m.leftover(i)
+		st.phase = settled
+		m.unsettled--
+		m.news = append(m.news, i)
+	}
+}
+
+// leftover is the status of a step that has none of its own yet.
+func (m *Machine) leftover(i int) (Status, *Cause) {
+	st, s := &m.steps[i], &m.plan.Steps[i]
+	switch {
+	case s.Wave < 0:
+		return Blocked, m.blockedCause(i)
+	case m.cancelled:
+		return Cancelled, cancelledCause(s.ID)
+	case st.phase == waiting:
+		return Waiting, st.cause
+	case st.stalled:
+		for _, d := range s.Deps {
+			if dep := &m.steps[d]; dep.phase == waiting || dep.stalled {
+				_, c := m.leftover(d)
+				return Waiting, c
+			}
+		}
+	}
+	return Cancelled, cancelledCause(s.ID)
+}
+
+func cancelledCause(id string) *Cause {
+	return &Cause{id, string(Cancelled), "the run was cancelled before the step settled"}
+}
+
+// blockedCause names what keeps a step from ever running: an unknown id, or the
+// cycle that it is on or behind.
+func (m *Machine) blockedCause(i int) *Cause {
+	seen := map[int]bool{}
+	for !seen[i] {
+		seen[i] = true
+		s := &m.plan.Steps[i]
+		if len(s.Unknown) > 0 {
+			return &Cause{s.ID, "unknown_dependency", fmt.Sprintf("after names %q, which is no step", s.Unknown[0])}
+		}
+		for _, d := range s.Deps {
+			if m.plan.Steps[d].Wave < 0 {
+				i = d
+				break
+			}
+		}
+	}
+	return &Cause{m.plan.Steps[i].ID, "cycle", "the step depends on itself, directly or through others"}
+}
