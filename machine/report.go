@@ -71,7 +71,7 @@ type StepReport struct {
 	Tool     string
 	Status   Status
 	Wave     int         // from 0; -1 when the step was in no wave
-	Args     value.Value // as resolved; no value when they were not
+	Args     value.Value // as resolved, secrets redacted; no value when they were not
 	Output   value.Value // of an ok step
 	Attempts []Attempt
 	Cause    *Cause
@@ -93,6 +93,9 @@ func (m *Machine) Report() *Report {
 		st, s := &m.steps[i], &m.plan.Steps[i]
 		out := &r.Steps[i]
 		*out = StepReport{ID: s.ID, Tool: s.Tool, Status: st.status, Wave: -1, Args: st.args, Output: st.output, Attempts: st.tries, Cause: st.cause}
+		if st.decl != nil && !st.args.IsZero() {
+			out.Args = st.decl.Redact(st.args)
+		}
 		if st.phase != settled {
 			out.Status, out.Cause = m.leftover(i)
 		}

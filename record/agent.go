@@ -119,14 +119,17 @@ func agentStart[T any](c *agent.Config[T], t agent.Task, catalogue *tool.Catalog
 		)},
 	}
 	definitions := make([]value.Member, len(catalogue.All()))
+	declared := make([]value.Value, len(catalogue.All()))
 	for i, d := range catalogue.All() {
 		definitions[i] = value.Member{Key: d.Name, Value: text(d.Digest().String())}
+		declared[i] = declaration(d)
 	}
 	identity = of(append([]value.Member(nil), what...)...).Digest()
 	return of(append(what,
 		value.Member{Key: "setup", Value: opt.Setup},
 		value.Member{Key: "contents", Value: text(string(opt.Contents))},
 		value.Member{Key: "tools", Value: value.ObjectOf(definitions...)},
+		value.Member{Key: "declared", Value: value.ListOf(declared...)},
 		value.Member{Key: "parent", Value: optional(opt.Parent)},
 	)...), identity, nil
 }
@@ -134,6 +137,9 @@ func agentStart[T any](c *agent.Config[T], t agent.Task, catalogue *tool.Catalog
 // driveAgent runs until the end or a pause that no answer in the inbox ends.
 func driveAgent[T any](ctx context.Context, store *journal.Store, jr *journal.Run, a *agent.Agent[T], t agent.Task, k *keeper, opt *Options) (*agent.Result[T], error) {
 	k.open(store, jr, opt)
+	if opt.OnStart != nil {
+		opt.OnStart(Live{jr})
+	}
 	ctx = context.WithValue(ctx, runKey{}, jr.ID())
 	for {
 		res, err := stepAgent(ctx, store, jr, a, t, k)
@@ -191,9 +197,9 @@ func finishAgent[T any](ctx context.Context, jr *journal.Run, res *agent.Result[
 	case errors.Is(failure, journal.ErrJournal):
 		return jr.Close()
 	case errors.As(failure, &waiting):
-		return stop(ctx, jr, StatusWaiting, whyAsked)
+		return stop(ctx, jr, StatusWaiting, whyAsked, value.Value{})
 	default:
-		return stop(ctx, jr, StatusInterrupted, failure.Error())
+		return stop(ctx, jr, StatusInterrupted, failure.Error(), value.Value{})
 	}
 	_, err := jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: of(append(body, value.Member{Key: "status", Value: text(status)})...)})
 	return errors.Join(err, jr.Close())

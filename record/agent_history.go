@@ -11,7 +11,6 @@ import (
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
-	"github.com/go-json-experiment/json"
 )
 
 // An AgentHistory is what the journal says of one run of an agent.
@@ -22,8 +21,6 @@ type AgentHistory struct {
 	Settings   agent.Settings
 	Schema     value.Value // of the submission
 	Submission agent.Submission
-	Setup      value.Value // what the caller of RunAgent kept there
-	Contents   Contents
 	Parent     string // the run whose tool started it
 	Replies    []agent.ReplyEvent
 	Calls      []*AgentCall // that reached the gate or the tool, in the order of their first record
@@ -144,16 +141,13 @@ func (h *AgentHistory) begin(body value.Value) error {
 			Description string      `json:"description"`
 			Shown       value.Value `json:"shown"`
 		} `json:"submission"`
-		Setup    value.Value       `json:"setup"`
-		Contents Contents          `json:"contents"`
-		Tools    map[string]string `json:"tools"`
-		Parent   string            `json:"parent"`
+		Parent string `json:"parent"`
 	}
-	if err := body.Decode(&doc, json.RejectUnknownMembers(true)); err != nil {
+	if err := body.Decode(&doc); err != nil {
 		return err
 	}
 	h.Task = agent.Task(doc.Task)
-	h.Role, h.Schema, h.Setup, h.Contents, h.Parent = doc.Role, doc.Schema, doc.Setup, doc.Contents, doc.Parent
+	h.Role, h.Schema, h.Parent = doc.Role, doc.Schema, doc.Parent
 	s := doc.Submission
 	h.Submission = agent.Submission{Name: s.Name, Aliases: s.Aliases, Description: s.Description, Shown: s.Shown}
 	var err error
@@ -263,6 +257,17 @@ func (c *AgentCall) ended(d *tool.Declaration) (o agent.Outcome, ok bool) {
 	// it lost.
 	c.open = o.Waiting == agent.ForResolution
 	return o, !c.open
+}
+
+// Asks are the open asks of a run, in the order of their calls.
+func (h *AgentHistory) Asks() []Ask {
+	var as []Ask
+	for _, c := range h.Calls {
+		if a := h.asks[c.Step]; a != nil && !a.decided {
+			as = append(as, a.Ask)
+		}
+	}
+	return as
 }
 
 // Lost are the steps of the calls that wait for a resolution, in the order of

@@ -250,7 +250,7 @@ func TestAnUncertainCallIsResolved(t *testing.T) {
 			if _, err := record.ResumeAgent(t.Context(), w.store, res.Run, w.tools, agentConfig(t, agentScript), record.Options{}); !errors.As(err, &waiting) || tries != 1 {
 				t.Fatalf("resumed without a resolution: %v after %d calls", err, tries)
 			}
-			if err := record.Resolve(t.Context(), w.store, res.Run, "1.2", c.r, w.tools.Catalogue()); err != nil {
+			if err := record.Resolve(t.Context(), w.store, res.Run, "1.2", c.r); err != nil {
 				t.Fatal(err)
 			}
 			if res, err = record.ResumeAgent(t.Context(), w.store, res.Run, w.tools, agentConfig(t, agentScript), record.Options{}); err != nil {
@@ -501,7 +501,7 @@ func (w *killedWorld) answer(t *testing.T, h *record.AgentHistory) (any bool) {
 		if w.effects.count()[step] > 0 {
 			r = record.Resolution{What: machine.Happened, Output: value.ObjectOf(value.Member{Key: "step", Value: value.MustText(step)})}
 		}
-		err := record.Resolve(t.Context(), w.store, h.Summary.ID, step, r, w.tools.Catalogue())
+		err := record.Resolve(t.Context(), w.store, h.Summary.ID, step, r)
 		if err != nil && !errors.Is(err, record.ErrNotLost) {
 			t.Fatal(err)
 		}

@@ -32,12 +32,19 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 	}
 	ask := q.asks[step]
 	switch {
+	case q.Contents != Full:
+		return fmt.Errorf("run %s: %w", id, ErrDigestsOnly)
 	case ask == nil:
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
 	case ask.decided:
 		return fmt.Errorf("run %s, step %q: %w", id, step, journal.ErrDecided)
 	case opt.Now().After(ask.Expires):
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrExpired)
+	}
+	if !a.Args.IsZero() {
+		if err := q.checkEdit(ask, a.Args); err != nil {
+			return fmt.Errorf("run %s, step %q: %w", id, step, err)
+		}
 	}
 	if a.By == "" {
 		a.By = Whoami()
@@ -60,6 +67,32 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 	})
 }
 
+// checkEdit judges args that a person wrote in place of those that were asked
+// about: they must fit the tool, and hold no secret.
+func (q *questions) checkEdit(ask *openAsk, args value.Value) error {
+	c, err := q.Catalogue()
+	if err != nil {
+		return err
+	}
+	d := c.Get(ask.Tool)
+	if d == nil {
+		return fmt.Errorf("tool %q: %w", ask.Tool, ErrChanged)
+	}
+	if args.Kind() != value.Object {
+		return fmt.Errorf("%w: they are no object", ErrBadEdit)
+	}
+	if f := d.CheckArgs(args); f != nil {
+		return fmt.Errorf("%w: %w", ErrBadEdit, f)
+	}
+	d.MapSecrets(args, func(pointer string, v value.Value) value.Value {
+		if !tool.IsSecretName(v) && err == nil {
+			err = fmt.Errorf("%w: %s is a secret, which a journal must not hold", ErrBadEdit, pointer)
+		}
+		return v
+	})
+	return err
+}
+
 // A Resolution is what a person knows of a call whose outcome was lost.
 type Resolution struct {
 	What   machine.Resolution
@@ -68,9 +101,14 @@ type Resolution struct {
 }
 
 // Resolve records what became of the lost call of a step. An output that does
-// not fit the tool's output schema is refused. It does not resume the run.
-func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution, c *tool.Catalogue) error {
+// not fit the output schema that the tool had is refused. It does not resume the
+// run.
+func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution) error {
 	q, err := loadQuestions(ctx, store, id)
+	if err != nil {
+		return err
+	}
+	c, err := q.Catalogue()
 	if err != nil {
 		return err
 	}
@@ -79,16 +117,23 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
 	}
 	d := c.Get(l.tool)
-	if d == nil || d.Digest().String() != q.Tools[d.Name] {
-		return fmt.Errorf("run %s, step %q: the tool has %w", id, step, ErrChanged)
+	if d == nil {
+		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
 	}
 	if d.Effects.Repeatable() {
 		return fmt.Errorf("run %s, step %q: %w: its tool is safe to repeat, so resume calls it again", id, step, ErrNotLost)
+	}
+	feeds, err := q.feedsSecret(store, c, step)
+	if err != nil {
+		return err
 	}
 	word := "gave_up"
 	switch r.What {
 	case machine.Happened:
 		word = "happened"
+		if feeds {
+			return fmt.Errorf("run %s, step %q: %w: its output feeds a secret arg; say that it did not happen, and it is called again, or give it up", id, step, ErrSecretOutput)
+		}
 		if f := d.CheckOutput(r.Output); f != nil {
 			return fmt.Errorf("run %s, step %q: the output does not fit: %w", id, step, f)
 		}

@@ -269,7 +269,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 		var r *machine.Report
 		for lives := 0; ; lives++ {
 			if h.Summary.Finished {
-				if r, err = h.Report(tools.Catalogue()); err != nil {
+				if r, err = h.Report(); err != nil {
 					t.Fatal(err)
 				}
 				break
@@ -377,17 +377,13 @@ func reopen(t *testing.T, dir string) (*journal.Store, *record.History) {
 // answer settles what waits for a resolution by looking at the world.
 func answer(t *testing.T, store *journal.Store, h *record.History, world effects) (any bool) {
 	t.Helper()
-	tools, err := killTools(world, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	happened := world.count()
 	for _, s := range h.Lost() {
 		r := record.Resolution{What: machine.DidNotHappen}
 		if happened[s] > 0 {
 			r = record.Resolution{What: machine.Happened, Output: value.ObjectOf(value.Member{Key: "step", Value: value.MustText(s)})}
 		}
-		err := record.Resolve(t.Context(), store, h.Summary.ID, s, r, tools.Catalogue())
+		err := record.Resolve(t.Context(), store, h.Summary.ID, s, r)
 		if errors.Is(err, record.ErrNotLost) {
 			continue
 		}

@@ -6,20 +6,27 @@ import (
 
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
 
 // questions are what a run has asked a person and not been told: approvals, and
-// what became of lost calls. A plan's run and an agent's have the same.
+// what became of lost calls, with what an answer is judged by. A plan's run and
+// an agent's have the same.
 type questions struct {
 	run string
 	// Tools are the digests of the definitions that the run may call, by name, as
 	// they were when it began.
-	Tools map[string]string
+	Tools    map[string]string
+	Contents Contents
+	Setup    value.Value // see [Options]; no value when there was none
 
-	asks  map[string]*openAsk // by step: the last ask, while it is open
-	lost  map[string]*lostCall
-	calls map[string]string // by step: the tool of its latest call
+	plan     string              // its text; "" of an agent
+	declared []value.Value       // the tools that the run may call
+	asks     map[string]*openAsk // by step: the last ask, while it is open
+	lost     map[string]*lostCall
+	calls    map[string]string // by step: the tool of its latest call
 }
 
 // openAsk is an ask that nobody has answered for good.
@@ -73,6 +80,12 @@ func (q *questions) take(e journal.Entry, body value.Value) (s said, err error) 
 		for name, d := range tools.Members() {
 			q.Tools[name], _ = d.Text()
 		}
+		declared, _ := body.Get("declared")
+		for _, d := range declared.Elements() {
+			q.declared = append(q.declared, d)
+		}
+		q.Contents, q.plan = Contents(str(body, "contents")), str(body, "plan")
+		q.Setup, _ = body.Get("setup")
 	case kindDecision:
 		return s, q.decision(step, body)
 	case kindReopened:
@@ -146,15 +159,41 @@ func (a *Answer) message() string {
 	return message
 }
 
-// Asks are the open asks of a run, in no particular order.
-func (q *questions) Asks() []Ask {
-	var as []Ask
-	for _, a := range q.asks {
-		if !a.decided {
-			as = append(as, a.Ask)
+// Catalogue is that of the run as far as it can call it, from the record. Its
+// digest is not that of the whole catalogue.
+func (q *questions) Catalogue() (*tool.Catalogue, error) {
+	decls := make([]*tool.Declaration, len(q.declared))
+	for i, v := range q.declared {
+		definition, _ := v.Get("definition")
+		d, err := tool.ParseDefinition(definition)
+		if err != nil {
+			return nil, err
 		}
+		d.Attempts = num(v, "attempts")
+		decls[i] = d
 	}
-	return as
+	return tool.NewCatalogue(decls...)
+}
+
+// declaration is a tool as the start record keeps it.
+func declaration(d *tool.Declaration) value.Value {
+	return value.ObjectOf(
+		value.Member{Key: "definition", Value: d.Definition()},
+		value.Member{Key: "attempts", Value: value.Int(int64(d.MaxAttempts()))},
+	)
+}
+
+// feedsSecret reports whether the output of a step must not be in the record.
+func (q *questions) feedsSecret(store *journal.Store, c *tool.Catalogue, step string) (bool, error) {
+	if q.plan == "" {
+		return false, nil
+	}
+	p, err := plan.Decode([]byte(q.plan), unlimited)
+	if err != nil {
+		return false, err
+	}
+	seal, err := newSealer(store, p, c)
+	return seal.feedsSecret(step), err
 }
 
 func verdict(s string) (machine.Verdict, error) {

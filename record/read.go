@@ -2,10 +2,12 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
@@ -16,18 +18,20 @@ import (
 
 // A History is what the journal says of one run.
 type History struct {
-	Summary  journal.Summary
-	Plan     *plan.Plan
-	Origin   string // the first run of a line of forks: its idempotency keys go on
-	Forked   string // the run that this one was forked from, "" otherwise
-	Parent   string // the run whose tool started it
-	Contents Contents
-	Budget   *int
-	Workers  int
-	Eager    bool
-	MaxArgs  int
-	Started  time.Time
-	Past     []run.Past
+	Summary journal.Summary
+	Plan    *plan.Plan
+	Origin  string // the first run of a line of forks: its idempotency keys go on
+	Forked  string // the run that this one was forked from, "" otherwise
+	Parent  string // the run whose tool started it
+	Budget  *int
+	Workers int
+	Eager   bool
+	MaxArgs int
+	Started time.Time
+	Past    []run.Past
+	Gated   bool // a gate judged every call
+
+	kept *machine.Report
 
 	questions
 }
@@ -35,21 +39,26 @@ type History struct {
 // startBody is the body of record 0.
 func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origin, forked string) value.Value {
 	tools := []value.Member{}
+	var declared []value.Value
 	seen := map[string]bool{}
 	for i := range p.Steps {
 		name := p.Steps[i].Tool
 		if d := c.Get(name); d != nil && !seen[name] {
 			seen[name] = true
 			tools = append(tools, value.Member{Key: name, Value: text(d.Digest().String())})
+			declared = append(declared, declaration(d))
 		}
 	}
 	ms := []value.Member{
-		{Key: "plan", Value: value.MustText(string(p.Source()))},
+		{Key: "plan", Value: value.MustText(source(p, opt.Contents))},
 		{Key: "contents", Value: text(string(opt.Contents))},
 		{Key: "workers", Value: value.Int(int64(opt.Run.Workers))},
 		{Key: "eager", Value: value.BoolValue(opt.Run.Eager)},
 		{Key: "max_args", Value: value.Int(int64(opt.Run.MaxArgs))},
+		{Key: "gated", Value: value.BoolValue(opt.Run.Gate != nil)},
 		{Key: "tools", Value: value.ObjectOf(tools...)},
+		{Key: "declared", Value: value.ListOf(declared...)},
+		{Key: "setup", Value: opt.Setup},
 		{Key: "origin", Value: optional(origin)},
 		{Key: "forked", Value: optional(forked)},
 		{Key: "parent", Value: optional(opt.Parent)},
@@ -58,6 +67,31 @@ func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origi
 		ms = append(ms, value.Member{Key: "budget", Value: value.Int(int64(*budget))})
 	}
 	return of(ms...)
+}
+
+// source is the text of a plan as contents lets it be kept: whole, or without
+// args, which leaves what depends on what.
+func source(p *plan.Plan, contents Contents) string {
+	if contents == Full {
+		return string(p.Source())
+	}
+	steps := make([]value.Value, len(p.Steps))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		var after []value.Value
+		for _, d := range s.Deps {
+			after = append(after, text(p.Steps[d].ID))
+		}
+		for _, id := range s.Unknown {
+			after = append(after, text(id))
+		}
+		steps[i] = value.ObjectOf(
+			value.Member{Key: "id", Value: text(s.ID)},
+			value.Member{Key: "tool", Value: text(s.Tool)},
+			value.Member{Key: "after", Value: value.ListOf(after...)},
+		)
+	}
+	return value.ListOf(steps...).String()
 }
 
 // Load reads the record of a run. It takes no lock, so the run may be going on.
@@ -151,6 +185,12 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 	case kindReopened:
 		args, _ := body.Get("args")
 		past(machine.Event{Kind: machine.Reopened, Args: args})
+	case kindStopped, kindEnd:
+		if r, ok := body.Get("report"); ok {
+			h.kept = readReport(h.Summary.ID, r)
+		}
+	case kindResumed:
+		h.kept = nil
 	}
 	switch a, r := said.answer, said.resolution; {
 	case a != nil && !a.Args.IsZero():
@@ -179,7 +219,6 @@ func (h *History) begin(body value.Value) error {
 	if h.Plan, err = plan.Decode([]byte(str(body, "plan")), unlimited); err != nil {
 		return err
 	}
-	h.Contents = Contents(str(body, "contents"))
 	h.Workers, h.Eager, h.MaxArgs = num(body, "workers"), flag(body, "eager"), num(body, "max_args")
 	h.Origin, h.Forked, h.Parent = str(body, "origin"), str(body, "forked"), str(body, "parent")
 	if h.Origin == "" {
@@ -190,6 +229,7 @@ func (h *History) begin(body value.Value) error {
 		budget := int(n)
 		h.Budget = &budget
 	}
+	h.Gated = flag(body, "gated")
 	return nil
 }
 
@@ -221,14 +261,62 @@ func parseFailure(f value.Value) *tool.Failure {
 	}
 }
 
-// Report rebuilds the report as of the last record, without calling anything.
-// The catalogue is that of the run; a changed one gives an error.
-func (h *History) Report(c *tool.Catalogue) (*machine.Report, error) {
-	r, err := run.Replay(h.Plan, c, h.options())
-	if r != nil {
-		r.Run = h.Summary.ID
+// Asks are the open asks of a run, in plan order.
+func (h *History) Asks() []Ask {
+	var as []Ask
+	for i := range h.Plan.Steps {
+		if a := h.asks[h.Plan.Steps[i].ID]; a != nil && !a.decided {
+			as = append(as, a.Ask)
+		}
 	}
-	return r, err
+	return as
+}
+
+// Report rebuilds the report as of the last record, from nothing but the record.
+// Of a run whose record does not hold all outputs it is the one that was kept
+// when the run last stopped, without them; while it goes on there is none, and
+// the error is [ErrDigestsOnly] or [*run.MisfitError].
+func (h *History) Report() (*machine.Report, error) {
+	if h.kept != nil {
+		return h.kept, nil
+	}
+	if h.Contents != Full {
+		return nil, fmt.Errorf("run %s: %w", h.Summary.ID, ErrDigestsOnly)
+	}
+	replay, err := h.Replay()
+	if err != nil {
+		return nil, err
+	}
+	for at, p := range h.Past {
+		if err := replay.Apply(at, p); err != nil {
+			return nil, err
+		}
+	}
+	r := replay.Report()
+	r.Run = h.Summary.ID
+	return r, nil
+}
+
+// Replay begins a replay of the run, from its start.
+func (h *History) Replay() (*run.Replay, error) {
+	c, err := h.Catalogue()
+	if err != nil {
+		return nil, err
+	}
+	o := h.options()
+	o.Past = nil
+	if h.Gated {
+		o.Gate = past{}
+	}
+	return run.NewReplay(h.Plan, c, o), nil
+}
+
+// past stands for the gate of a run that is only read.
+type past struct{}
+
+// Judge is never called.
+func (past) Judge(context.Context, call.Request) (call.Decision, error) {
+	return call.Decision{}, errors.New("a record is read, not judged")
 }
 
 func (h *History) options() run.Options {

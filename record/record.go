@@ -14,10 +14,12 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/value"
 )
@@ -53,6 +55,7 @@ const (
 	StatusRunning     = "running"     // or crashed, when nobody holds it
 	StatusWaiting     = "waiting"     // for a person
 	StatusInterrupted = "interrupted" // Ctrl-C, a deadline, or a failure of the harness
+	StatusAborted     = "aborted"     // Ctrl-C twice: it did not wait for its calls
 	StatusOK          = "ok"          // every step is ok
 	StatusFailed      = "failed"      // some step is not ok
 )
@@ -85,11 +88,14 @@ type Options struct {
 	Contents Contents
 	// Approval is how long an ask may be answered; 0: DefaultApproval.
 	Approval time.Duration
+	// Setup is kept with the run for whoever resumes it: where its tools come
+	// from, and which model an agent asks. No secret may be in it. Its meaning is the caller's; no value: none.
+	Setup value.Value
+	// OnStart is told when the run is there and before anything is called; nil:
+	// nobody.
+	OnStart func(Live)
 	// OnAsk is told of every new ask, after it was recorded; nil: nobody.
 	OnAsk func(Ask)
-	// Setup is kept with an agent's run for whoever builds the agent again to
-	// resume it: which model, for one. No secret may be in it.
-	Setup value.Value
 	// Parent is the run whose tool started this one; "" at the top.
 	Parent string
 	// Now is the clock of expiries; nil: time.Now.
@@ -123,6 +129,10 @@ var (
 	ErrExpired = errors.New("the ask has expired")
 	// ErrNotLost is a step that does not wait for a resolution.
 	ErrNotLost = errors.New("no call of unknown outcome")
+	// ErrBadEdit is a call whose edited args its tool does not take.
+	ErrBadEdit = errors.New("the edited args are not acceptable")
+	// ErrSecretOutput is an output that a journal must not hold.
+	ErrSecretOutput = errors.New("a journal must not hold this output")
 	// ErrSecretLiteral is a plan with a secret written into it.
 	ErrSecretLiteral = errors.New("a secret stands in the plan; a journaled plan must not hold one")
 )
@@ -141,4 +151,16 @@ type Ask struct {
 	Digest  value.Digest
 
 	request call.Request
+}
+
+// A Live run is one that this process drives.
+type Live struct{ run *journal.Run }
+
+// ID is the run's id.
+func (l Live) ID() string { return l.run.ID() }
+
+// Abort records that the process leaves without waiting for the calls that are
+// out. The run can be resumed like one that crashed.
+func (l Live) Abort(ctx context.Context) error {
+	return l.run.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: StatusAborted, Body: value.ObjectOf(value.Member{Key: "why", Value: text("aborted")})})
 }

@@ -160,6 +160,9 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 	opt.Run.Recorder = &writer{run: jr, opt: &opt, seal: seal}
 	opt.Run.Key = keys(store, origin)
 	ctx = context.WithValue(ctx, runKey{}, jr.ID())
+	if opt.OnStart != nil {
+		opt.OnStart(Live{jr})
+	}
 	observer := opt.Run.Observer
 	var last run.Event
 	if observer != nil {
@@ -184,7 +187,7 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 				continue
 			}
 		}
-		err = errors.Join(err, finish(ctx, jr, report, err))
+		err = errors.Join(err, finish(ctx, jr, &opt, seal, report, err))
 		if observer != nil && report != nil {
 			last.Report = report
 			observer(last)
@@ -252,17 +255,18 @@ func isWaiting(r *machine.Report) bool {
 }
 
 // finish writes the last record of this part of the run and gives it back.
-func finish(ctx context.Context, jr *journal.Run, report *machine.Report, failure error) error {
+func finish(ctx context.Context, jr *journal.Run, opt *Options, seal sealer, report *machine.Report, failure error) error {
 	ctx = context.WithoutCancel(ctx)
+	kept := keptReport(report, opt.Contents, seal)
 	switch {
 	case failure != nil && errors.Is(failure, journal.ErrJournal):
 		return jr.Close()
 	case failure != nil:
-		return stop(ctx, jr, StatusInterrupted, failure.Error())
+		return stop(ctx, jr, StatusInterrupted, failure.Error(), kept)
 	case isWaiting(report):
-		return stop(ctx, jr, StatusWaiting, whyAsked)
+		return stop(ctx, jr, StatusWaiting, whyAsked, kept)
 	case cancelled(report):
-		return stop(ctx, jr, StatusInterrupted, "cancelled")
+		return stop(ctx, jr, StatusInterrupted, "cancelled", kept)
 	}
 	status := StatusFailed
 	if report.OK() {
@@ -272,19 +276,24 @@ func finish(ctx context.Context, jr *journal.Run, report *machine.Report, failur
 	if err != nil {
 		return errors.Join(err, jr.Close())
 	}
-	_, err = jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: value.ObjectOf(
+	_, err = jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: of(
 		value.Member{Key: "status", Value: text(status)},
 		value.Member{Key: "calls", Value: value.Int(int64(report.Calls))},
 		value.Member{Key: "report_digest", Value: text(core.Digest().String())},
+		value.Member{Key: "report", Value: kept},
 	)})
 	return errors.Join(err, jr.Close())
 }
 
 const whyAsked = "a person is asked"
 
-// stop writes that the run pauses and gives it back.
-func stop(ctx context.Context, jr *journal.Run, status, why string) error {
-	err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: value.ObjectOf(value.Member{Key: "why", Value: text(why)})})
+// stop writes that the run pauses and gives it back. kept is a report to keep
+// with it, or no value.
+func stop(ctx context.Context, jr *journal.Run, status, why string, kept value.Value) error {
+	err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: of(
+		value.Member{Key: "why", Value: text(why)},
+		value.Member{Key: "report", Value: kept},
+	)})
 	return errors.Join(err, jr.Close())
 }
 

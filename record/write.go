@@ -63,7 +63,7 @@ func (w *writer) Decided(r call.Request, d call.Decision) error {
 		return w.run.Append(journal.Record{Kind: kindDecision, Body: of(body...), Deferred: d.Verdict == machine.Allow}).Err()
 	}
 	ask := w.newAsk(r, d)
-	body = append(body, value.Member{Key: "ask", Value: ask.body()})
+	body = append(body, value.Member{Key: "ask", Value: ask.body(w.opt.Contents)})
 	if err := w.run.AppendWait(context.Background(), journal.Record{Kind: kindDecision, Body: of(body...)}); err != nil {
 		return err
 	}
@@ -95,11 +95,15 @@ func (w *writer) newAsk(r call.Request, d call.Decision) Ask {
 	return a
 }
 
-func (a *Ask) body() value.Value {
+func (a *Ask) body(contents Contents) value.Value {
+	args := a.Args
+	if contents != Full {
+		args = value.Value{}
+	}
 	return of(
 		value.Member{Key: "digest", Value: text(a.Digest.String())},
 		value.Member{Key: "tool", Value: text(a.Tool)},
-		value.Member{Key: "args", Value: a.Args},
+		value.Member{Key: "args", Value: args},
 		value.Member{Key: "expires", Value: stamp(a.Expires)},
 	)
 }
@@ -189,10 +193,14 @@ func (w *writer) Lost(ctx context.Context, step string, attempt int) error {
 
 // Reused implements [run.Recorder].
 func (w *writer) Reused(step string, t *tool.Declaration, args, output value.Value) error {
+	kept := value.Member{Key: "output", Value: output}
+	if w.opt.Contents != Full {
+		kept = value.Member{Key: "output_digest", Value: text(output.Digest().String())}
+	}
 	return w.run.Append(journal.Record{Kind: kindReused, Deferred: true, Tool: t.Name, Body: value.ObjectOf(
 		value.Member{Key: "step", Value: text(step)},
 		value.Member{Key: "args_digest", Value: w.seal.digest(t, args)},
-		value.Member{Key: "output", Value: output},
+		kept,
 	)}).Err()
 }
 

@@ -172,15 +172,6 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 	return d.drive(ctx)
 }
 
-// Replay brings a machine to where a record ends and reports how things stand
-// there. Nothing is called or recorded: calls that have no outcome are left as
-// they are.
-func Replay(p *plan.Plan, c *tool.Catalogue, opt Options) (*machine.Report, error) {
-	d := newDriver(p, c, opt)
-	err := d.replay()
-	return d.m.Report(), err
-}
-
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	gated := opt.Gate != nil
 	for i := range opt.Past {
@@ -231,44 +222,6 @@ type result struct {
 	reused value.Value
 	// unkept is why the journal could not keep the outcome.
 	unkept error
-}
-
-// replay feeds the machine with what was recorded.
-func (d *driver) replay() error {
-	d.begun = map[int]machine.Action{}
-	out := d.begun
-	for at, p := range d.opt.Past {
-		misfit := func(why string) error { return &MisfitError{at, p.Step, why} }
-		i := d.plan.Index(p.Step)
-		if i < 0 {
-			return misfit("is not in it")
-		}
-		e := p.Event
-		e.Step = i
-		a, begun := out[i]
-		takes := p.Begun || e.Kind == machine.Answered || e.Kind == machine.Lost || e.Kind == machine.Reused || e.Kind == machine.Judged && !d.m.Waits(i)
-		if takes && !begun {
-			if a, begun = d.m.Take(i); !begun {
-				return misfit("could not have begun then")
-			}
-			out[i] = a
-		}
-		if takes && e.Kind != machine.Reused && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
-			return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
-		}
-		if takes && p.Args != (value.Digest{}) && d.seal(a) != p.Args {
-			return misfit("resolves to other args than were recorded")
-		}
-		if p.Begun {
-			continue
-		}
-		delete(out, i)
-		if err := d.m.Apply(e); err != nil {
-			return misfit(err.Error())
-		}
-	}
-	d.m.Settled()
-	return nil
 }
 
 // seal is the digest of an action's args as a record may hold them.
@@ -496,8 +449,12 @@ func (d *driver) news() {
 		return
 	}
 	for _, i := range settled {
-		d.tell(Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)})
+		d.tell(d.settled(i))
 	}
+}
+
+func (d *driver) settled(i int) Event {
+	return Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)}
 }
 
 func (d *driver) tell(e Event) {

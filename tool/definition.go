@@ -1,10 +1,12 @@
 package tool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -55,6 +57,49 @@ func (d *Declaration) Definition() value.Value {
 			value.Member{Key: "keyed", Value: value.BoolValue(e.Keyed)})},
 		value.Member{Key: "args", Value: value.ListOf(args...)},
 		value.Member{Key: "allowed", Value: value.ListOf(allowed...)})
+}
+
+// ParseDefinition reads what [Declaration.Definition] wrote. The result has the
+// same digest; what is not part of a definition is zero.
+func ParseDefinition(v value.Value) (*Declaration, error) {
+	text := func(v value.Value, key string) string {
+		m, _ := v.Get(key)
+		s, _ := m.Text()
+		return s
+	}
+	d := &Declaration{Name: text(v, "name"), Description: text(v, "description")}
+	for key, into := range map[string]**schema.Schema{"input": &d.Input, "output": &d.Output} {
+		doc, ok := v.Get(key)
+		if !ok || doc.IsNull() {
+			continue
+		}
+		s, err := schema.Compile(doc)
+		if err != nil {
+			return nil, fmt.Errorf("definition of %q: %s schema: %w", d.Name, key, err)
+		}
+		*into = s
+	}
+	effects, _ := v.Get("effects")
+	for key, into := range map[string]*bool{
+		"readOnly": &d.Effects.ReadOnly, "destructive": &d.Effects.Destructive, "idempotent": &d.Effects.Idempotent,
+		"openWorld": &d.Effects.OpenWorld, "keyed": &d.Effects.Keyed,
+	} {
+		m, _ := effects.Get(key)
+		*into, _ = m.Bool()
+	}
+	args, _ := v.Get("args")
+	for _, a := range args.Elements() {
+		d.Args = append(d.Args, Arg{Pattern: text(a, "pattern"), Role: Role(text(a, "role"))})
+	}
+	allowed, _ := v.Get("allowed")
+	for _, a := range allowed.Elements() {
+		s, _ := a.Text()
+		d.Allowed = append(d.Allowed, s)
+	}
+	if got, want := d.Definition().Digest(), v.Digest(); got != want {
+		return nil, fmt.Errorf("definition of %q: it is not written as a definition is", d.Name)
+	}
+	return d, nil
 }
 
 // lossy is text for a definition. A program may describe its tool in bytes that
