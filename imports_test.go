@@ -35,7 +35,8 @@ var levels = map[string]int{
 	"agent":         8,
 	"journal":       5,
 	"record":        9,
-	"terminal":      8,
+	"planner":       9,
+	"terminal":      9,
 	"cmd/callsheet": 11,
 }
 
