@@ -30,6 +30,9 @@ type History struct {
 	Started time.Time
 	Past    []run.Past
 	Gated   bool // a gate judged every call
+	// AskRepeats says that the run asks about effects that the run it was forked
+	// from had.
+	AskRepeats bool
 
 	kept *machine.Report
 
@@ -61,6 +64,7 @@ func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origi
 		{Key: "setup", Value: opt.Setup},
 		{Key: "origin", Value: optional(origin)},
 		{Key: "forked", Value: optional(forked)},
+		{Key: "ask_repeats", Value: value.BoolValue(opt.AskRepeats && forked != "")},
 		{Key: "parent", Value: optional(opt.Parent)},
 	}
 	if budget != nil {
@@ -229,7 +233,7 @@ func (h *History) begin(body value.Value) error {
 		budget := int(n)
 		h.Budget = &budget
 	}
-	h.Gated = flag(body, "gated")
+	h.Gated, h.AskRepeats = flag(body, "gated"), flag(body, "ask_repeats")
 	return nil
 }
 

@@ -91,6 +91,12 @@ type Options struct {
 	// Setup is kept with the run for whoever resumes it: where its tools come
 	// from, and which model an agent asks. No secret may be in it. Its meaning is the caller's; no value: none.
 	Setup value.Value
+	// AskRepeats, of a fork, asks a person about every call with effects of the
+	// same tool on the same targets as one that ended ok or uncertain in the run
+	// that it is forked from, or in those before: a plan that was written anew
+	// must not do anew what was done. Whatever Run.Gate says, and also when the
+	// fork is resumed.
+	AskRepeats bool
 	// OnStart is told when the run is there and before anything is called; nil:
 	// nobody.
 	OnStart func(Live)

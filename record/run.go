@@ -59,6 +59,11 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 	if from != nil {
 		origin, forked = from.Origin, from.Summary.ID
 		opt.Run.Reuse = from.reuse(seal, nil, p, c)
+		if opt.AskRepeats {
+			if opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate); err != nil {
+				return nil, err
+			}
+		}
 	}
 	name := opt.Name
 	if name == "" {
@@ -98,6 +103,15 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 	}
 	opt.Contents = h.Contents
 	opt.Run.Reuse = nil
+	if h.AskRepeats {
+		from, err := Load(ctx, store, h.Forked)
+		if err == nil {
+			opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate)
+		}
+		if err != nil {
+			return nil, errors.Join(err, jr.Close())
+		}
+	}
 	if h.Forked != "" {
 		// What was not reused before the pause may still be.
 		if from, err := Load(ctx, store, h.Forked); err == nil {
