@@ -9,6 +9,11 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
+// BelowVariable is set in the environment of every program that is started as a
+// tool, so that a callsheet which runs below one knows it: a tool must not approve
+// calls (spec/hostile.md 67).
+const BelowVariable = "CALLSHEET_BELOW"
+
 // command makes the tool of one program. An error is a [*command.SpecError], or
 // that of secret, which gives the value of a secret by name.
 func (c *Config) command(source, name string, from *Command, secret func(string) (string, error)) (tool.Tool, error) {
@@ -31,6 +36,7 @@ func (c *Config) command(source, name string, from *Command, secret func(string)
 		}
 		spec.Env = append(spec.Env, e.Name+"="+v)
 	}
+	spec.Env = append(spec.Env, BelowVariable+"=1")
 	var err error
 	if spec.Input, err = compile(from.Input, "/input"); err != nil {
 		return tool.Tool{}, err

@@ -173,6 +173,7 @@ func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Sour
 		}
 		cfg.Env[e.Name] = v
 	}
+	cfg.Env[BelowVariable] = "1"
 	for _, h := range m.Headers {
 		cfg.Headers[h.Name] = mcp.Header{Prefix: h.Value.Prefix, Env: c.Secrets.Get(h.Value.Secret).Env}
 	}

@@ -20,6 +20,12 @@ func (d *Duration) set(v value.Value) error {
 	if !ok {
 		return errDuration
 	}
+	return d.UnmarshalText([]byte(s))
+}
+
+// UnmarshalText reads a duration as it is written in a configuration, for flags.
+func (d *Duration) UnmarshalText(text []byte) error {
+	s := string(text)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {

@@ -30,8 +30,13 @@ func (c *Config) validate(dir string) {
 	for _, e := range c.Overrides {
 		c.validateOverride(&e.Value, at("overrides", e.Name))
 	}
-	if c.OnAsk != nil && len(c.OnAsk.Command) == 0 {
-		c.doc.fault("/on_ask", "on_ask: name the program, as in command: [/usr/local/bin/notify]")
+	if c.OnAsk != nil {
+		if len(c.OnAsk.Command) == 0 {
+			c.doc.fault("/on_ask", "on_ask: name the program, as in command: [/usr/local/bin/notify]")
+		} else {
+			absoluteProgram(&c.OnAsk.Command[0], dir)
+		}
+		c.validateEnv(c.OnAsk.Env, nil, "/on_ask")
 	}
 	if c.Model != nil {
 		c.validateModel(dir)

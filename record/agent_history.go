@@ -26,7 +26,7 @@ type AgentHistory struct {
 	Calls      []*AgentCall // that reached the gate or the tool, in the order of their first record
 	End        value.Value  // body of the last record; no value before the end
 
-	questions
+	Questions
 	byStep map[string]*AgentCall
 }
 
@@ -81,7 +81,7 @@ func LoadAgent(ctx context.Context, store *journal.Store, id string) (*AgentHist
 	if sum.Kind != KindAgent {
 		return nil, fmt.Errorf("run %s is of kind %q, not an agent's", id, sum.Kind)
 	}
-	h := &AgentHistory{Summary: sum, questions: newQuestions(id), byStep: map[string]*AgentCall{}}
+	h := &AgentHistory{Summary: sum, Questions: newQuestions(id), byStep: map[string]*AgentCall{}}
 	for e, err := range store.Entries(ctx, id, 0) {
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func LoadAgent(ctx context.Context, store *journal.Store, id string) (*AgentHist
 
 // take adds one record to the history.
 func (h *AgentHistory) take(e journal.Entry, body value.Value) error {
-	said, err := h.questions.take(e, body)
+	said, err := h.Questions.take(e, body)
 	if err != nil {
 		return err
 	}
@@ -257,27 +257,4 @@ func (c *AgentCall) ended(d *tool.Declaration) (o agent.Outcome, ok bool) {
 	// it lost.
 	c.open = o.Waiting == agent.ForResolution
 	return o, !c.open
-}
-
-// Asks are the open asks of a run, in the order of their calls.
-func (h *AgentHistory) Asks() []Ask {
-	var as []Ask
-	for _, c := range h.Calls {
-		if a := h.asks[c.Step]; a != nil && !a.decided {
-			as = append(as, a.Ask)
-		}
-	}
-	return as
-}
-
-// Lost are the steps of the calls that wait for a resolution, in the order of
-// their first record.
-func (h *AgentHistory) Lost() []string {
-	var steps []string
-	for _, c := range h.Calls {
-		if h.lost[c.Step] != nil {
-			steps = append(steps, c.Step)
-		}
-	}
-	return steps
 }

@@ -26,7 +26,7 @@ type Answer struct {
 // not resume the run.
 func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer, opt Options) error {
 	opt.defaults()
-	q, err := loadQuestions(ctx, store, id)
+	q, err := LoadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 
 // checkEdit judges args that a person wrote in place of those that were asked
 // about: they must fit the tool, and hold no secret.
-func (q *questions) checkEdit(ask *openAsk, args value.Value) error {
+func (q *Questions) checkEdit(ask *openAsk, args value.Value) error {
 	c, err := q.Catalogue()
 	if err != nil {
 		return err
@@ -101,10 +101,10 @@ type Resolution struct {
 }
 
 // Resolve records what became of the lost call of a step. An output that does
-// not fit the output schema that the tool had is refused. It does not resume the
-// run.
+// not fit the output schema that the tool had is refused with [ErrUnfit]. It does
+// not resume the run.
 func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution) error {
-	q, err := loadQuestions(ctx, store, id)
+	q, err := LoadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 			return fmt.Errorf("run %s, step %q: %w: its output feeds a secret arg; say that it did not happen, and it is called again, or give it up", id, step, ErrSecretOutput)
 		}
 		if f := d.CheckOutput(r.Output); f != nil {
-			return fmt.Errorf("run %s, step %q: the output does not fit: %w", id, step, f)
+			return fmt.Errorf("run %s, step %q: %w: %w", id, step, ErrUnfit, f)
 		}
 	case machine.DidNotHappen:
 		word, r.Output = "did_not_happen", value.Value{}

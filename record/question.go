@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
@@ -11,10 +12,10 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
-// questions are what a run has asked a person and not been told: approvals, and
+// Questions are what a run has asked a person and not been told: approvals, and
 // what became of lost calls, with what an answer is judged by. A plan's run and
 // an agent's have the same.
-type questions struct {
+type Questions struct {
 	run string
 	// Tools are the digests of the definitions that the run may call, by name, as
 	// they were when it began.
@@ -27,6 +28,7 @@ type questions struct {
 	asks     map[string]*openAsk // by step: the last ask, while it is open
 	lost     map[string]*lostCall
 	calls    map[string]string // by step: the tool of its latest call
+	order    []string          // steps, as they were first asked about or lost
 }
 
 // openAsk is an ask that nobody has answered for good.
@@ -48,12 +50,13 @@ type said struct {
 	resolution *Resolution
 }
 
-func newQuestions(run string) questions {
-	return questions{run: run, Tools: map[string]string{}, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, calls: map[string]string{}}
+func newQuestions(run string) Questions {
+	return Questions{run: run, Tools: map[string]string{}, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, calls: map[string]string{}}
 }
 
-// loadQuestions reads what a run of any kind has open.
-func loadQuestions(ctx context.Context, store *journal.Store, id string) (*questions, error) {
+// LoadQuestions reads what a run of any kind has open. It takes no lock, so the
+// run may be going on.
+func LoadQuestions(ctx context.Context, store *journal.Store, id string) (*Questions, error) {
 	q := newQuestions(id)
 	for e, err := range store.Entries(ctx, id, 0) {
 		if err != nil {
@@ -72,7 +75,7 @@ func loadQuestions(ctx context.Context, store *journal.Store, id string) (*quest
 
 // take adds one record. An answer to another ask than the open one, one that
 // came too late, and a resolution of another call say nothing.
-func (q *questions) take(e journal.Entry, body value.Value) (s said, err error) {
+func (q *Questions) take(e journal.Entry, body value.Value) (s said, err error) {
 	step := str(body, "step")
 	switch e.Kind {
 	case "start":
@@ -95,6 +98,7 @@ func (q *questions) take(e journal.Entry, body value.Value) (s said, err error) 
 	case kindIntent:
 		q.calls[step] = str(body, "tool")
 	case kindLost:
+		q.note(step)
 		q.lost[step] = &lostCall{attempt: num(body, "attempt"), index: e.Index, tool: q.calls[step]}
 	case kindResolution:
 		if l := q.lost[step]; l != nil && l.index == num(body, "of") {
@@ -106,7 +110,13 @@ func (q *questions) take(e journal.Entry, body value.Value) (s said, err error) 
 	return s, err
 }
 
-func (q *questions) decision(step string, body value.Value) error {
+func (q *Questions) note(step string) {
+	if !slices.Contains(q.order, step) {
+		q.order = append(q.order, step)
+	}
+}
+
+func (q *Questions) decision(step string, body value.Value) error {
 	v, err := verdict(str(body, "verdict"))
 	if err != nil {
 		return err
@@ -121,6 +131,7 @@ func (q *questions) decision(step string, body value.Value) error {
 	if err != nil {
 		return err
 	}
+	q.note(step)
 	q.asks[step] = &openAsk{Ask: Ask{
 		Run: q.run, Step: step, Tool: str(ask, "tool"), Args: args, Code: str(body, "code"), Message: str(body, "message"),
 		Expires: when(ask, "expires"), Digest: d,
@@ -128,7 +139,7 @@ func (q *questions) decision(step string, body value.Value) error {
 	return nil
 }
 
-func (q *questions) answer(e journal.Entry, step string, body value.Value) (*Answer, error) {
+func (q *Questions) answer(e journal.Entry, step string, body value.Value) (*Answer, error) {
 	ask := q.asks[step]
 	if ask == nil || ask.decided || str(body, "approves") != ask.Digest.String() || e.Time.After(ask.Expires) {
 		return nil, nil
@@ -159,9 +170,36 @@ func (a *Answer) message() string {
 	return message
 }
 
+// Asks are the open asks, in the order in which the steps first asked.
+func (q *Questions) Asks() []Ask {
+	var as []Ask
+	for _, step := range q.order {
+		if a := q.asks[step]; a != nil && !a.decided {
+			as = append(as, a.Ask)
+		}
+	}
+	return as
+}
+
+// Lost are the steps whose last call was begun before a crash, or cut off, was
+// found to have no outcome, and was not resolved, in the order in which they were
+// found. Those whose tool is safe to repeat are called again by resume.
+func (q *Questions) Lost() []string {
+	var steps []string
+	for _, step := range q.order {
+		if q.lost[step] != nil {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// ToolOf is the tool of the latest call of a step, "" when there was none.
+func (q *Questions) ToolOf(step string) string { return q.calls[step] }
+
 // Catalogue is that of the run as far as it can call it, from the record. Its
 // digest is not that of the whole catalogue.
-func (q *questions) Catalogue() (*tool.Catalogue, error) {
+func (q *Questions) Catalogue() (*tool.Catalogue, error) {
 	decls := make([]*tool.Declaration, len(q.declared))
 	for i, v := range q.declared {
 		definition, _ := v.Get("definition")
@@ -184,7 +222,7 @@ func declaration(d *tool.Declaration) value.Value {
 }
 
 // feedsSecret reports whether the output of a step must not be in the record.
-func (q *questions) feedsSecret(store *journal.Store, c *tool.Catalogue, step string) (bool, error) {
+func (q *Questions) feedsSecret(store *journal.Store, c *tool.Catalogue, step string) (bool, error) {
 	if q.plan == "" {
 		return false, nil
 	}

@@ -36,7 +36,7 @@ type History struct {
 
 	kept *machine.Report
 
-	questions
+	Questions
 }
 
 // startBody is the body of record 0.
@@ -104,11 +104,18 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != KindPlan {
-		return nil, fmt.Errorf("run %s is of kind %q, not a plan's", id, sum.Kind)
+	h, err := newHistory(sum)
+	if err != nil {
+		return nil, err
 	}
-	h := &History{Summary: sum, Started: sum.Started, questions: newQuestions(id)}
 	return h, h.read(ctx, store.Entries(ctx, id, 0))
+}
+
+func newHistory(sum journal.Summary) (*History, error) {
+	if sum.Kind != KindPlan {
+		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
+	}
+	return &History{Summary: sum, Started: sum.Started, Questions: newQuestions(sum.ID)}, nil
 }
 
 func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
@@ -155,7 +162,7 @@ func when(v value.Value, key string) time.Time {
 
 // take adds one record to the history.
 func (h *History) take(e journal.Entry, body value.Value) error {
-	said, err := h.questions.take(e, body)
+	said, err := h.Questions.take(e, body)
 	if err != nil {
 		return err
 	}
@@ -265,17 +272,6 @@ func parseFailure(f value.Value) *tool.Failure {
 	}
 }
 
-// Asks are the open asks of a run, in plan order.
-func (h *History) Asks() []Ask {
-	var as []Ask
-	for i := range h.Plan.Steps {
-		if a := h.asks[h.Plan.Steps[i].ID]; a != nil && !a.decided {
-			as = append(as, a.Ask)
-		}
-	}
-	return as
-}
-
 // Report rebuilds the report as of the last record, from nothing but the record.
 // Of a run whose record does not hold all outputs it is the one that was kept
 // when the run last stopped, without them; while it goes on there is none, and
@@ -325,17 +321,4 @@ func (past) Judge(context.Context, call.Request) (call.Decision, error) {
 
 func (h *History) options() run.Options {
 	return run.Options{Budget: h.Budget, Workers: h.Workers, Eager: h.Eager, MaxArgs: h.MaxArgs, Past: h.Past}
-}
-
-// Lost are the steps whose last call was begun before a crash, was found to have
-// no outcome, and was not resolved, in plan order. Those whose tool is safe to
-// repeat are called again by resume.
-func (h *History) Lost() []string {
-	var steps []string
-	for i := range h.Plan.Steps {
-		if id := h.Plan.Steps[i].ID; h.lost[id] != nil {
-			steps = append(steps, id)
-		}
-	}
-	return steps
 }

@@ -125,6 +125,8 @@ var (
 	// ErrChanged is a plan, catalogue or policy that is not the one that the
 	// run was started with. A fork goes on under the new one.
 	ErrChanged = errors.New("changed since the run began")
+	// ErrNotAPlan is a run of another kind than a plan's.
+	ErrNotAPlan = errors.New("not the run of a plan")
 	// ErrOver is a run that has nothing left to do.
 	ErrOver = errors.New("the run is over")
 	// ErrDigestsOnly is a run whose journal keeps digests in place of values.
@@ -137,6 +139,8 @@ var (
 	ErrNotLost = errors.New("no call of unknown outcome")
 	// ErrBadEdit is a call whose edited args its tool does not take.
 	ErrBadEdit = errors.New("the edited args are not acceptable")
+	// ErrUnfit is an output that the tool of a lost call cannot have given.
+	ErrUnfit = errors.New("the output does not fit the tool")
 	// ErrSecretOutput is an output that a journal must not hold.
 	ErrSecretOutput = errors.New("a journal must not hold this output")
 	// ErrSecretLiteral is a plan with a secret written into it.

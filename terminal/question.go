@@ -159,3 +159,17 @@ func scriptsOf(word string) (scripts []string) {
 	}
 	return scripts
 }
+
+// Targets is what a call acts on, as one text: calls of one tool that have it in
+// common are one question to a person (spec/hostile.md 69). d may be nil.
+func Targets(d *tool.Declaration, args value.Value) string {
+	var leaves []leaf
+	collect(&leaves, d, args, "")
+	var b strings.Builder
+	for _, l := range leaves {
+		if isTarget(l.role) {
+			fmt.Fprintf(&b, "%q=%s ", l.pointer, l.v.Canonical())
+		}
+	}
+	return b.String()
+}

@@ -15,10 +15,13 @@ import (
 // line by line, when they settled.
 func (o *Output) Report(r *machine.Report, elapsed time.Duration) {
 	if o.live {
-		o.Table(stepRows(r))
+		o.Steps(r)
 	}
 	fmt.Fprintln(o.w, summary(r, elapsed))
 }
+
+// Steps shows the steps of a report in a table.
+func (o *Output) Steps(r *machine.Report) { o.Table(stepRows(r)) }
 
 func stepRows(r *machine.Report) (head []string, rows [][]Cell) {
 	head = []string{"STEP", "TOOL", "STATUS", "TIME", "CAUSE"}
@@ -26,7 +29,7 @@ func stepRows(r *machine.Report) (head []string, rows [][]Cell) {
 		s := &r.Steps[i]
 		took := ""
 		if n := len(s.Attempts); n > 0 {
-			took = short(s.Attempts[n-1].End.Sub(s.Attempts[0].Start))
+			took = span(s.Attempts)
 			if n > 1 {
 				took += fmt.Sprintf(" in %d", n)
 			}
@@ -37,6 +40,16 @@ func stepRows(r *machine.Report) (head []string, rows [][]Cell) {
 		})
 	}
 	return head, rows
+}
+
+// span is the time from the beginning of the first attempt to the end of the
+// last, "" while there is none.
+func span(as []machine.Attempt) string {
+	first, last := as[0].Start, as[len(as)-1].End
+	if first.IsZero() || last.IsZero() {
+		return ""
+	}
+	return short(last.Sub(first))
 }
 
 // summary counts the steps by status, in the order in which they first appear.

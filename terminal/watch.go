@@ -37,6 +37,7 @@ type Watch struct {
 	running []*running // in the order in which they began
 	first   map[string]time.Time
 	drawn   int       // lines of the live view on the screen
+	held    bool      // somebody else has the screen
 	last    time.Time // when it was drawn
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -203,8 +204,25 @@ func note(e run.Event) string {
 	return strings.Join(parts, " ")
 }
 
+// Hold takes the live view away until release is called: somebody else has the
+// screen. What happens meanwhile is taken in all the same.
+func (w *Watch) Hold() (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	w.held = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.held = false
+	}
+}
+
 // draw puts the live view over the one before.
 func (w *Watch) draw(now time.Time) {
+	if w.held {
+		return
+	}
 	width, height := w.out.size()
 	lines := w.frame(now, width, height)
 	var b strings.Builder

@@ -33,13 +33,24 @@ const (
 
 // cli is the grammar of the command line.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Run a plan."`
-	Check   checkCmd   `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
-	Graph   graphCmd   `cmd:"" help:"Draw the waves of a plan."`
-	Tools   toolsCmd   `cmd:"" help:"List the tools, or call one."`
-	Import  importCmd  `cmd:"" help:"Make a plan of what others write."`
-	Schema  schemaCmd  `cmd:"" help:"Print the JSON Schema of a plan or of callsheet.yaml."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Run       runCmd       `cmd:"" help:"Run a plan."`
+	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
+	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
+	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`
+	Runs      runsCmd      `cmd:"" help:"List the recorded runs."`
+	Show      showCmd      `cmd:"" help:"Show a recorded run."`
+	Watch     watchCmd     `cmd:"" help:"Follow a run that goes on elsewhere."`
+	Resume    resumeCmd    `cmd:"" help:"Go on with a run that crashed, paused or was interrupted."`
+	Approvals approvalsCmd `cmd:"" help:"List what waits for a person."`
+	Approve   approveCmd   `cmd:"" help:"Approve the call of a step."`
+	Deny      denyCmd      `cmd:"" help:"Refuse the call of a step."`
+	Resolve   resolveCmd   `cmd:"" help:"Say what became of a call whose outcome was lost."`
+	Rm        rmCmd        `cmd:"" help:"Remove recorded runs; a tombstone stays."`
+	Prune     pruneCmd     `cmd:"" help:"Remove old runs; tombstones stay."`
+	Audit     auditCmd     `cmd:"" help:"Verify or export the record of a run."`
+	Import    importCmd    `cmd:"" help:"Make a plan of what others write."`
+	Schema    schemaCmd    `cmd:"" help:"Print the JSON Schema of a plan or of callsheet.yaml."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
 // app is what a command works with.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,10 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			return nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
@@ -42,6 +47,22 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("exit code %d, want %s", got, args[0])
 				}
 			},
+			// id VAR FILE: VAR is the first id of a run in the file.
+			"id": func(ts *testscript.TestScript, neg bool, args []string) {
+				id := runID.FindString(ts.ReadFile(args[1]))
+				if id == "" {
+					ts.Fatalf("no id of a run in %s", args[1])
+				}
+				ts.Setenv(args[0], id)
+			},
+			// mode FILE MODE: the permissions of a file, in octal.
+			"mode": func(ts *testscript.TestScript, neg bool, args []string) {
+				info, err := os.Stat(ts.MkAbs(args[0]))
+				ts.Check(err)
+				if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[1] {
+					ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
+				}
+			},
 			// lines FILE N: the file has exactly N lines.
 			"lines": func(ts *testscript.TestScript, neg bool, args []string) {
 				if got := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(got) != args[1] {
@@ -51,6 +72,8 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+var runID = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
 
 // running is a callsheet that runs a plan whose only call has begun.
 type running struct {
@@ -81,7 +104,8 @@ func start(t *testing.T, script string) *running {
 		t.Fatal(err)
 	}
 	r := &running{}
-	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute}
+	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute,
+		Env: append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, ".state"))}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

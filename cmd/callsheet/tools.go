@@ -123,7 +123,7 @@ type callCmd struct {
 // Run calls one tool: a plan of one step, so that it passes the same tests as
 // any other call.
 func (c *callCmd) Run(a *app) error {
-	ctx, interrupted, stop := interruptible()
+	ctx, interrupted, stop := interruptible(nil)
 	defer stop()
 	text := []byte(c.Args)
 	if c.Args == "-" {
@@ -165,7 +165,10 @@ func (c *callCmd) Run(a *app) error {
 		why = step.Cause.Message
 	}
 	a.err().Line("%s: %s", string(step.Status), why)
-	return outcome(a, report, nil, interrupted.Load())
+	if interrupted.Load() {
+		return exit(exitInterrupted)
+	}
+	return exit(exitNotOK)
 }
 
 // oneStep is a plan that calls a tool with exactly these args: nothing in them

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/terminal"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/value"
+)
+
+// approvals asks a person about the tools that the configuration names.
+type approvals map[string]bool
+
+var _ call.Gate = approvals{}
+
+// Judge asks for every call of a tool that needs approval.
+func (g approvals) Judge(_ context.Context, r call.Request) (call.Decision, error) {
+	if !g[r.Tool.Name] {
+		return call.Decision{Verdict: machine.Allow, By: "configuration"}, nil
+	}
+	return call.Decision{
+		Verdict: machine.Ask, Code: "needs_approval", By: "configuration", Facts: value.NullValue(),
+		Message: fmt.Sprintf("the configuration wants a person to approve calls of %s", r.Tool.Name),
+	}, nil
+}
+
+// digest is what a run that goes on must find unchanged.
+func (g approvals) digest() value.Digest {
+	var names []value.Value
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		names = append(names, plain(name))
+	}
+	return value.ObjectOf(value.Member{Key: "approve", Value: value.ListOf(names...)}).Digest()
+}
+
+// asker puts the questions of a gate to the person at the terminal, or answers
+// as --on-ask says.
+type asker struct {
+	rule   call.Gate
+	refuse bool
+	prompt *terminal.Prompt // nil: the run pauses
+	hold   func() func()    // takes the live view away
+}
+
+// asking wraps a gate as --on-ask says.
+func (p *performance) asking(rule call.Gate) (call.Gate, error) {
+	g := &asker{rule: rule}
+	switch p.flags.OnAsk {
+	case "pause":
+		return rule, nil
+	case "refuse":
+		g.refuse = true
+		return g, nil
+	}
+	screen := p.app.person()
+	if screen == nil {
+		if p.flags.OnAsk == "prompt" {
+			return nil, refuse("--on-ask prompt: there is no terminal to ask at")
+		}
+		return rule, nil
+	}
+	g.prompt = terminal.NewPrompt(screen, p.app.stdin)
+	g.hold = func() func() {
+		if p.watch == nil {
+			return func() {}
+		}
+		return p.watch.Hold()
+	}
+	return g, nil
+}
+
+// person is where somebody who sits at standard input reads: standard error, or
+// the terminal itself where that is redirected. nil: nobody is there.
+func (a *app) person() *terminal.Output {
+	in, ok := a.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	if term.IsTerminal(int(a.stderr.Fd())) {
+		return a.err()
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0)
+	if err != nil {
+		return nil
+	}
+	return terminal.Open(tty, a.environ)
+}
+
+// Judge asks at once. An answer is the decision; without one the question stays
+// open.
+func (g *asker) Judge(ctx context.Context, r call.Request) (call.Decision, error) {
+	d, err := g.rule.Judge(ctx, r)
+	if err != nil || d.Verdict != machine.Ask {
+		return d, err
+	}
+	if g.refuse {
+		d.Verdict, d.Message = machine.Deny, d.Message+"; nobody is asked (--on-ask refuse)"
+		return d, nil
+	}
+	release := g.hold()
+	defer release()
+	choice, why := g.prompt.Ask(ctx, terminal.Question{
+		Step: r.Step, Tool: r.Tool.Name, Decl: r.Tool, Args: r.Tool.Redact(r.Args), Code: d.Code, Message: d.Message,
+	})
+	who := record.Whoami()
+	switch choice {
+	case terminal.Approve:
+		return call.Decision{Verdict: machine.Allow, Code: "person", By: who, Message: "a person said yes (" + who + ")"}, nil
+	case terminal.Deny:
+		d = call.Decision{Verdict: machine.Deny, Code: "person", By: who, Message: "a person said no (" + who + ")"}
+		if why != "" {
+			d.Message += ": " + why
+		}
+	}
+	return d, nil
+}
+
+const (
+	// hookDeadline of a hook that does not set its own.
+	hookDeadline = 10 * time.Second
+	// hookOutput bounds what is read of a hook, which nobody looks at.
+	hookOutput = 64 << 10
+	// hooksAtOnce bounds the programs that run side by side.
+	hooksAtOnce = 4
+	// hooksWait bounds how long the end of a run waits for all of them.
+	hooksWait = time.Minute
+)
+
+// braces writes text as a template that holds just that text.
+var braces = strings.NewReplacer("{", "{{", "}", "}}")
+
+// hook is the program of on_ask.
+type hook struct {
+	run      tool.Handler
+	deadline time.Duration
+	ctx      context.Context // of all its processes
+	cancel   context.CancelFunc
+
+	places  chan struct{}
+	started sync.WaitGroup
+	mu      sync.Mutex
+	failed  []error // holding mu
+}
+
+// newHook makes the program of on_ask, nil when there is none.
+func newHook(c *config.Config) (*hook, error) {
+	if c.OnAsk == nil {
+		return nil, nil
+	}
+	spec := command.Spec{
+		Declaration: tool.Declaration{Name: "on_ask", MaxOutput: hookOutput},
+		Stdin:       "{ask}\n",
+		Env:         c.OnAsk.Env,
+		Params:      map[string]command.Param{"ask": {JSON: true}},
+	}
+	for _, w := range c.OnAsk.Command {
+		spec.Command = append(spec.Command, command.Words(braces.Replace(w))...)
+	}
+	t, err := command.New(spec)
+	if err != nil {
+		return nil, refuse("%s: on_ask: %w", c.File(), err)
+	}
+	h := &hook{run: t.Handler, deadline: time.Duration(c.OnAsk.Deadline), places: make(chan struct{}, hooksAtOnce)}
+	if h.deadline <= 0 {
+		h.deadline = hookDeadline
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// tell starts the program with one ask, without waiting for it. The run does not
+// depend on it.
+func (h *hook) tell(a record.Ask) {
+	h.started.Go(func() {
+		h.places <- struct{}{}
+		defer func() { <-h.places }()
+		ctx, cancel := context.WithTimeout(h.ctx, h.deadline)
+		defer cancel()
+		_, err := h.run(ctx, &tool.Call{
+			Args:     value.ObjectOf(value.Member{Key: "ask", Value: askJSON(a)}),
+			Key:      func() string { return "" },
+			Progress: func(tool.Progress) {},
+		})
+		if err == nil {
+			return
+		}
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("no end within %v", h.deadline)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.failed = append(h.failed, fmt.Errorf("on_ask: step %s: %w", a.Step, err))
+	})
+}
+
+// wait waits for the programs and returns why some failed.
+func (h *hook) wait() []error {
+	defer time.AfterFunc(hooksWait, h.cancel).Stop()
+	defer h.cancel()
+	h.started.Wait()
+	return h.failed
+}
+
+// askJSON is an ask for programs.
+func askJSON(a record.Ask) value.Value {
+	return value.ObjectOf(
+		value.Member{Key: "run", Value: plain(a.Run)},
+		value.Member{Key: "step", Value: plain(a.Step)},
+		value.Member{Key: "tool", Value: plain(a.Tool)},
+		value.Member{Key: "args", Value: a.Args},
+		value.Member{Key: "code", Value: plain(a.Code)},
+		value.Member{Key: "message", Value: plain(a.Message)},
+		value.Member{Key: "expires", Value: plain(a.Expires.UTC().Format(time.RFC3339))},
+		value.Member{Key: "digest", Value: plain(a.Digest.String())},
+	)
+}
+
+// plain is text as a value, whatever bytes it has.
+func plain(s string) value.Value { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")) }

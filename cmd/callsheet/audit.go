@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/terminal"
+)
+
+type auditCmd struct {
+	Verify verifyCmd `cmd:"" help:"Check that nothing in the record of a run was changed: exit 0 it holds, 1 it does not, 2 there is nothing to read."`
+	Export exportCmd `cmd:"" help:"Write the record of a run as a file that can be verified anywhere."`
+	Key    keyCmd    `cmd:"" help:"Show or change the key that signs records."`
+}
+
+type verifyCmd struct {
+	What string   `arg:"" name:"file-or-id" help:"An exported file, - for standard input, or a run, or the beginning of its id."`
+	Key  []string `help:"The fingerprint of a key that is known to be right; may be repeated." placeholder:"FINGERPRINT"`
+	Head string   `help:"A head that was seen before." placeholder:"N:HASH"`
+	storedFlags
+}
+
+// Run verifies an export or a stored run.
+func (c *verifyCmd) Run(a *app) error {
+	trust := journal.Trust{Keys: c.Key}
+	if c.Head != "" {
+		head, err := journal.ParseHead(c.Head)
+		if err != nil {
+			return refuse("--head: %w", err)
+		}
+		trust.Head = &head
+	}
+	if err := trust.Validate(); err != nil {
+		return refuse("--key: %w", err)
+	}
+	r, err := c.verify(a, trust)
+	var broken *journal.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		a.out().Line("%s", err)
+		return exit(exitNotOK)
+	case err != nil:
+		return refusal{err} // there is nothing to read
+	}
+	say(a.out(), r)
+	if !r.OK() {
+		return exit(exitNotOK)
+	}
+	return nil
+}
+
+func (c *verifyCmd) verify(a *app, trust journal.Trust) (*journal.Report, error) {
+	if c.What == "-" {
+		return journal.Verify(a.stdin, trust)
+	}
+	f, err := os.Open(c.What)
+	if err == nil {
+		defer f.Close()
+		return journal.Verify(f, trust)
+	}
+	if !errors.Is(err, os.ErrNotExist) || filepath.Base(c.What) != c.What {
+		return nil, err
+	}
+	ctx := context.Background()
+	store, id, err := c.find(ctx, a, c.What)
+	if err != nil {
+		return nil, fmt.Errorf("there is no file %s, and %w", c.What, err)
+	}
+	defer store.Close()
+	return store.Verify(ctx, id, trust)
+}
+
+// say tells what an audit found.
+func say(out *terminal.Output, r *journal.Report) {
+	for _, f := range r.Faults {
+		at := fmt.Sprintf("record %d", f.Index)
+		switch {
+		case f.Index < 0:
+			at = "header"
+		case f.Index >= r.Head.Records:
+			at = "end"
+		}
+		out.Line("%s: %s", at, f.Reason)
+	}
+	verdict := "holds"
+	if !r.OK() {
+		verdict = "DOES NOT HOLD"
+	}
+	out.Line("the record of run %s %s: %d records, head %s", r.Header.Run, verdict, r.Head.Records, r.Head.String())
+	for _, s := range r.Signers {
+		out.Line("signed by key %s", s)
+	}
+	for _, n := range r.Notes() {
+		out.Line("note: %s", n)
+	}
+}
+
+type exportCmd struct {
+	ID     string `arg:"" help:"The run, or the beginning of its id."`
+	Output string `short:"o" help:"The file; without it standard output." placeholder:"FILE"`
+	storedFlags
+}
+
+// Run exports a run.
+func (c *exportCmd) Run(a *app) error {
+	ctx := context.Background()
+	store, id, err := c.find(ctx, a, c.ID)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	var out io.Writer = a.stdout
+	var file *os.File
+	if c.Output != "" {
+		if file, err = os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+			return refusal{err}
+		}
+		out = file
+	}
+	head, err := store.Export(ctx, id, out)
+	if file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return stored(err)
+	}
+	a.err().Line("run %s, head %s", id, head.String())
+	return nil
+}
+
+type keyCmd struct {
+	Show   keyShowCmd   `cmd:"" help:"Print the fingerprint of the key, and those of earlier ones."`
+	Rotate keyRotateCmd `cmd:"" help:"Make a new key; what the old one signed stays signed by it."`
+}
+
+// keyFile is the key beside the journal.
+func (f *storedFlags) keyFile(a *app) (string, error) {
+	c, err := f.configuration()
+	if err != nil {
+		return "", err
+	}
+	path, err := f.path(a, c)
+	return filepath.Join(filepath.Dir(path), journal.DefaultKeyFile), err
+}
+
+type keyShowCmd struct{ storedFlags }
+
+// Run shows the key. On first use it is made.
+func (c *keyShowCmd) Run(a *app) error {
+	path, err := c.keyFile(a)
+	if err != nil {
+		return err
+	}
+	key, err := journal.LoadKey(path)
+	if err != nil {
+		return refusal{err}
+	}
+	retired, err := journal.RetiredKeys(path)
+	if err != nil {
+		return err
+	}
+	a.out().Line("%s", key.Fingerprint())
+	for _, k := range retired {
+		a.out().Line("%s retired", k)
+	}
+	return nil
+}
+
+type keyRotateCmd struct{ storedFlags }
+
+// Run makes a new key.
+func (c *keyRotateCmd) Run(a *app) error {
+	path, err := c.keyFile(a)
+	if err != nil {
+		return err
+	}
+	if err := notBelow(path); err != nil {
+		return err
+	}
+	old, fresh, err := journal.RotateKey(path)
+	if err != nil {
+		return err
+	}
+	a.out().Line("%s", fresh.Fingerprint())
+	a.out().Line("%s retired", old.Fingerprint())
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/value"
+)
+
+// setup says where the tools of a run came from, so that resume finds them
+// again. c is the configuration that held, nil without one.
+func (f *toolFlags) setup(c *config.Config) (value.Value, error) {
+	var tools []value.Value
+	for _, t := range f.Tools {
+		if t != "demo" && t != "arith" {
+			var err error
+			if t, err = filepath.Abs(t); err != nil {
+				return value.Value{}, err
+			}
+		}
+		tools = append(tools, plain(t))
+	}
+	ms := []value.Member{{Key: "tools", Value: value.ListOf(tools...)}}
+	file := func(key, path string) error {
+		if path == "" {
+			return nil
+		}
+		path, err := filepath.Abs(path)
+		ms = append(ms, value.Member{Key: key, Value: plain(path)})
+		return err
+	}
+	err := file("stub", f.Stub)
+	if c != nil {
+		err = errors.Join(err, file("config", c.File()))
+	}
+	return value.ObjectOf(ms...), err
+}
+
+// recall fills flags that were not given with what a run was started with.
+func (f *toolFlags) recall(setup value.Value) {
+	if len(f.Tools) > 0 || f.Stub != "" || f.Config != "" {
+		return
+	}
+	text := func(v value.Value) string {
+		s, _ := v.Text()
+		return s
+	}
+	tools, _ := setup.Get("tools")
+	for _, t := range tools.Elements() {
+		f.Tools = append(f.Tools, text(t))
+	}
+	stub, _ := setup.Get("stub")
+	file, _ := setup.Get("config")
+	f.Stub, f.Config = text(stub), text(file)
+}
+
+// goOn are the flags of whatever goes on with a run.
+type goOn struct {
+	toolFlags
+	journalFlag
+	showFlags
+	Deadline *config.Duration `help:"Of what is left of the run, as in 10m; that of the configuration unless told." placeholder:"D"`
+}
+
+func (f *goOn) stored() *storedFlags {
+	return &storedFlags{journalFlag: f.journalFlag, Config: f.Config}
+}
+
+type resumeCmd struct {
+	ID   string `arg:"" help:"The run, or the beginning of its id."`
+	Fork bool   `help:"Begin a new run that takes over what did not change."`
+	Plan string `help:"The plan of the fork; without it that of the run." placeholder:"FILE"`
+	goOn
+}
+
+// Validate is called by the parser.
+func (c *resumeCmd) Validate() error {
+	if c.Plan != "" && !c.Fork {
+		return errors.New("--plan needs --fork: a run goes on under the plan that it began with")
+	}
+	return nil
+}
+
+// Run goes on with a run.
+func (c *resumeCmd) Run(a *app) error {
+	p := newPerformance(a, &c.showFlags)
+	defer p.stop()
+	store, id, err := c.stored().find(p.ctx, a, c.ID)
+	if err != nil {
+		return a.inJSON(err, c.JSON)
+	}
+	p.store = store
+	defer p.close()
+	return a.inJSON(c.goOn.resume(p, id, c.Fork, c.Plan), c.JSON)
+}
+
+// resume goes on with a run of the journal that p has, or forks it.
+func (f *goOn) resume(p *performance, id string, fork bool, planFile string) error {
+	h, err := record.Load(p.ctx, p.store, id)
+	if err != nil {
+		return stored(err)
+	}
+	f.recall(h.Setup)
+	c, err := f.configuration()
+	if err != nil {
+		return err
+	}
+	pl := h.Plan
+	if planFile != "" {
+		text, err := p.app.read(planFile, c.PlanLimits().Bytes)
+		if err != nil {
+			return err
+		}
+		if pl, err = plan.Decode(text, c.PlanLimits()); err != nil {
+			return refuse("%s: %w", planFile, err)
+		}
+	}
+	names := make([]string, len(pl.Steps))
+	for i := range pl.Steps {
+		names[i] = pl.Steps[i].Tool
+	}
+	tools, err := f.open(p.ctx, c, names, nil)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	if len(tools.Declared) > 0 {
+		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", tools.Declared[0])
+	}
+	if err := p.open(c, tools); err != nil {
+		return err
+	}
+	if f.Deadline != nil {
+		p.opt.Run.Deadline = time.Duration(*f.Deadline)
+	}
+	if !fork {
+		return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {
+			return record.Resume(ctx, p.store, id, tools.Set, p.opt)
+		})
+	}
+	budget := h.Budget
+	if planFile != "" {
+		budget = pl.Budget
+	}
+	var ceiling *int
+	if c != nil {
+		ceiling = c.Limits.Budget
+	}
+	o := &p.opt.Run
+	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
+	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
+	if p.opt.Setup, err = f.setup(c); err != nil {
+		return err
+	}
+	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {
+		return record.Fork(ctx, p.store, id, pl, tools.Set, p.opt)
+	})
+}
