@@ -87,16 +87,24 @@ func Direct(set *tool.Set) Caller { return Through{Door: &call.Door{Tools: set}}
 // Call judges the arguments, asks the gate, and makes the call once. That the
 // outcome is durable is waited for.
 func (t Through) Call(ctx context.Context, r Request) (Outcome, error) {
-	if o, err := t.Judge(ctx, r, false); o != nil || err != nil {
+	if o, err := t.Judge(ctx, r, Attempt{}); o != nil || err != nil {
 		return or(o, Outcome{}), err
 	}
-	return t.Make(ctx, r, 1, false)
+	return t.Make(ctx, r, Attempt{N: 1})
+}
+
+// An Attempt is what is known of a call besides what the model asked for.
+type Attempt struct {
+	N        int         // from 1
+	Rerun    bool        // it was begun before a crash and has no outcome
+	Before   value.Value // the args that a person changed; no value when nobody did
+	Approved bool        // a person said yes
 }
 
 // Judge judges the arguments and asks the gate. nil means that the call may be
 // made; otherwise the outcome is a failure, a denial, or that a person has to
-// decide. edited says that the arguments are a person's.
-func (t Through) Judge(ctx context.Context, r Request, edited bool) (*Outcome, error) {
+// decide.
+func (t Through) Judge(ctx context.Context, r Request, a Attempt) (*Outcome, error) {
 	if r.Tool == nil {
 		return &Outcome{Failure: unknownTool(r.Name, t.Door.Tools.Catalogue())}, nil
 	}
@@ -110,9 +118,7 @@ func (t Through) Judge(ctx context.Context, r Request, edited bool) (*Outcome, e
 	}
 	scope := t.Door.Scope(ctx)
 	defer scope.Close()
-	req := t.request(r, 1)
-	req.Edited = edited
-	d, err := scope.Judge(req)
+	d, err := scope.Judge(t.request(r, a))
 	switch {
 	case err != nil:
 		return nil, err
@@ -124,19 +130,23 @@ func (t Through) Judge(ctx context.Context, r Request, edited bool) (*Outcome, e
 	return nil, nil
 }
 
-func (t Through) request(r Request, attempt int) call.Request {
-	req := call.Request{Run: t.Run, Step: r.Step, Attempt: attempt, Tool: r.Tool, Args: r.Args, Key: t.Key}
+func (t Through) request(r Request, a Attempt) call.Request {
+	req := call.Request{
+		Run: t.Run, Step: r.Step, Attempt: a.N, Rerun: a.Rerun, Tool: r.Tool, Args: r.Args, Key: t.Key,
+		Before: a.Before, Approved: a.Approved,
+	}
 	if t.Progress != nil {
 		req.Progress = func(p tool.Progress) { t.Progress(r.Step, p) }
 	}
 	return req
 }
 
-// Make makes a call that was judged. rerun says that the attempt was begun
-// before a crash and has no outcome.
-func (t Through) Make(ctx context.Context, r Request, attempt int, rerun bool) (Outcome, error) {
-	req := t.request(r, attempt)
-	req.Rerun = rerun
+// Make makes a call that may be made.
+func (t Through) Make(ctx context.Context, r Request, a Attempt) (Outcome, error) {
+	req := t.request(r, a)
+	if g, ok := t.Door.Gate.(call.Follower); ok {
+		g.Allowed(req)
+	}
 	out, err := t.Door.Call(ctx, req)
 	if err != nil {
 		return Outcome{}, err
@@ -150,6 +160,19 @@ func (t Through) Make(ctx context.Context, r Request, attempt int, rerun bool) (
 		}
 	}
 	return Ended(r.Tool, out), nil
+}
+
+// Replay tells a gate that judges by what went before of a call that was made
+// before this process took the run up. out is nil when its end is not known.
+func (t Through) Replay(r Request, a Attempt, out *call.Outcome) {
+	g, ok := t.Door.Gate.(call.Follower)
+	if !ok {
+		return
+	}
+	g.Allowed(t.request(r, a))
+	if out != nil {
+		g.Ended(t.request(r, a), *out)
+	}
 }
 
 // Ended is the outcome of a call that the door made, also of one that was

@@ -28,15 +28,16 @@ const DefaultGrace = 5 * time.Second
 
 // A Request is one call that is to be judged or made.
 type Request struct {
-	Run     string // id of the run, "" outside one
-	Step    string // id of the step, or ROUND.N of an agent's call
-	Attempt int    // from 1
-	Rerun   bool   // the same attempt once more, after a crash
-	Tool    *tool.Declaration
-	Args    value.Value
-	Refs    []plan.Ref // where the args came from; what is below no Ref is a literal
-	Edited  bool       // the args are a person's
-	Delay   time.Duration
+	Run      string // id of the run, "" outside one
+	Step     string // id of the step, or ROUND.N of an agent's call
+	Attempt  int    // from 1
+	Rerun    bool   // the same attempt once more, after a crash
+	Tool     *tool.Declaration
+	Args     value.Value
+	Refs     []plan.Ref  // where the args came from; what is below no Ref is a literal
+	Before   value.Value // the args that a person changed into Args; no value when nobody did
+	Approved bool        // a person said yes to this very call
+	Delay    time.Duration
 	// Key makes the idempotency keys of the run; nil: they are empty.
 	Key func(step string, args value.Value) string
 	// Progress is told of the tool's progress; nil: nobody listens.
@@ -59,6 +60,7 @@ type Decision struct {
 	Code    string      // why, for programs: "rule", "tool_changed", …
 	Message string      // why, for people
 	By      string      // who: "policy", or the person
+	Person  bool        // a person was asked and decided, while the gate waited
 	Facts   value.Value // what the decision rests on, for the record; may be no value
 }
 
@@ -66,6 +68,15 @@ type Decision struct {
 // cannot judge must not let a call through.
 type Gate interface {
 	Judge(ctx context.Context, r Request) (Decision, error)
+}
+
+// A Follower is a gate that judges by what went before. It is told of the calls
+// that were let through without being judged there and then, because a person
+// answered or because a record is replayed, and of how every call ended.
+type Follower interface {
+	Gate
+	Allowed(r Request)
+	Ended(r Request, o Outcome)
 }
 
 // A Ticket is the promise of a record that may not be durable yet.
@@ -91,6 +102,17 @@ type Recorder interface {
 	Late(r Request, o Outcome)
 }
 
+// A Vault holds secrets. The door opens it last of all, so that nothing but the
+// tool sees what is in it.
+type Vault interface {
+	// Reveal puts secrets into args where placeholders name them. The error says
+	// what is wrong without the secret; the call is not made then.
+	Reveal(r Request) (value.Value, error)
+	// Redact takes secrets out of what a tool said.
+	Redact(v value.Value) value.Value
+	RedactText(s string) string
+}
+
 // A Door makes live calls. Its fields must not change while it is used.
 type Door struct {
 	Tools    *tool.Set
@@ -98,6 +120,7 @@ type Door struct {
 	Recorder Recorder      // nil: nothing is recorded
 	Grace    time.Duration // 0: DefaultGrace
 	Limits   *Limits       // per-tool concurrency and rate; nil: none
+	Vault    Vault         // nil: there are no secrets
 
 	abandoned atomic.Int64
 }
@@ -142,6 +165,9 @@ func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
 	return e.o, e.err
 }
 
+// CodeSecret is the failure of a call that names a secret that it cannot have.
+const CodeSecret = "secret_misplaced"
+
 // errNotMade is a call that cancellation came before.
 var errNotMade = errors.New("cancelled before the call")
 
@@ -173,6 +199,19 @@ func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
 	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
 	if f.call.Progress == nil {
 		f.call.Progress = noProgress
+	}
+	if v := d.Vault; v != nil {
+		var err error
+		if f.call.Args, err = v.Reveal(r); err != nil {
+			now := time.Now()
+			f.finish(Outcome{Failure: &tool.Failure{Code: CodeSecret, Message: err.Error()}, Start: now, End: now})
+			return false
+		}
+		told := f.call.Progress
+		f.call.Progress = func(p tool.Progress) {
+			p.Message = v.RedactText(p.Message)
+			told(p)
+		}
 	}
 	return f.run(handler)
 }

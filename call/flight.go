@@ -209,10 +209,32 @@ func (f *flight) giveUp(fail *tool.Failure) {
 
 // finish records an outcome and delivers it.
 func (f *flight) finish(o Outcome) {
-	if rec := f.scope.door.Recorder; rec != nil {
-		o.Ticket = rec.Outcome(f.r, o)
+	d := f.scope.door
+	o = f.clean(o)
+	if g, ok := d.Gate.(Follower); ok {
+		g.Ended(f.r, o)
+	}
+	if d.Recorder != nil {
+		o.Ticket = d.Recorder.Outcome(f.r, o)
 	}
 	f.deliver(o, nil)
+}
+
+// clean takes the secrets that the tool was given out of what it said.
+func (f *flight) clean(o Outcome) Outcome {
+	v := f.scope.door.Vault
+	if v == nil {
+		return o
+	}
+	if o.Failure != nil {
+		c := *o.Failure
+		c.Message, c.Stack = v.RedactText(c.Message), v.RedactText(c.Stack)
+		o.Failure = &c
+	}
+	if !o.Output.IsZero() {
+		o.Output = v.Redact(o.Output)
+	}
+	return o
 }
 
 // run calls the handler and delivers what it answers, unless the call was given
@@ -258,7 +280,7 @@ func (f *flight) run(handler tool.Handler) (givenUp bool) {
 		givenUp = true
 		f.scope.door.abandoned.Add(-1)
 		if rec := f.scope.door.Recorder; rec != nil {
-			rec.Late(f.r, o)
+			rec.Late(f.r, f.clean(o))
 		}
 	}()
 	out, err = handler(f, &f.call)

@@ -75,7 +75,10 @@ func (m *Machine) Apply(e Event) error {
 			return m.misfit(e, "does not wait for a verdict")
 		}
 		if !e.Args.IsZero() {
-			st.args, st.edited = e.Args, true
+			if st.before.IsZero() {
+				st.before = st.args
+			}
+			st.args = e.Args
 		}
 		m.unwait(e.Step)
 		m.makeReady(e.Step)
@@ -119,6 +122,7 @@ func (m *Machine) judged(e Event) {
 		m.wait(i, &Cause{m.plan.Steps[i].ID, code, e.Message})
 	case Allow:
 		st.approved = true
+		st.person = st.person || e.Person
 		if st.phase == waiting {
 			m.makeReady(i)
 			return
@@ -147,6 +151,15 @@ func (m *Machine) answered(e Event) {
 			m.settle(i, OK, nil)
 			return
 		}
+	}
+	if f.Code == tool.CodeToolChanged && !f.Lost {
+		// The source found out before it called anything.
+		st.tries = st.tries[:len(st.tries)-1]
+		m.calls--
+		m.left++
+		m.running--
+		m.settle(i, Denied, &Cause{id, f.Code, f.Message})
+		return
 	}
 	effect := !st.decl.Effects.ReadOnly
 	try.MayHaveHappened = effect && !f.Retryable

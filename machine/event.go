@@ -27,10 +27,12 @@ type Action struct {
 	Args    value.Value
 	// Refs say where the args came from: at the pointer of a Ref stands that
 	// step's output or a part of it, everything else is a literal of the plan.
-	// After an edit by a person everything is the person's: Refs is nil.
-	Refs   []plan.Ref
-	Edited bool
-	Delay  time.Duration // to wait before the call
+	Refs []plan.Ref
+	// Before are the args that a person changed into Args; no value when nobody
+	// did. What differs is the person's.
+	Before   value.Value
+	Approved bool          // a person said yes to this very call
+	Delay    time.Duration // to wait before the call
 }
 
 // An EventKind is what happened.
@@ -78,6 +80,7 @@ type Event struct {
 	Step       int
 	Attempt    int
 	Verdict    Verdict
+	Person     bool // the verdict is a person's
 	Code       string
 	Message    string
 	Output     value.Value

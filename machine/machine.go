@@ -58,11 +58,12 @@ type step struct {
 	decl     *tool.Declaration
 	phase    phase
 	status   Status
-	approved bool // a verdict allows every attempt with these args
-	edited   bool
-	lost     bool // waits for a resolution, not for a verdict
-	stalled  bool // depends on a waiting step
-	inPend   bool // its worst case is in pendingSum
+	approved bool        // a verdict allows every attempt with these args
+	person   bool        // the verdict was a person's
+	before   value.Value // the resolved args, when a person edited them
+	lost     bool        // waits for a resolution, not for a verdict
+	stalled  bool        // depends on a waiting step
+	inPend   bool        // its worst case is in pendingSum
 	open     int32
 	attempt  int32 // of the last call
 	reserved int32 // attempts held back for it while it runs

@@ -208,6 +208,6 @@ func finishAgent[T any](ctx context.Context, jr *journal.Run, res *agent.Result[
 // newKeeper makes the caller and recorder of an agent's run before there is one.
 func newKeeper(tools *tool.Set, opt *Options) *keeper {
 	return &keeper{through: agent.Through{
-		Door: &call.Door{Tools: tools, Gate: opt.Run.Gate, Grace: opt.Run.Grace, Limits: opt.Run.Limits},
+		Door: &call.Door{Tools: tools, Gate: opt.Run.Gate, Grace: opt.Run.Grace, Limits: opt.Run.Limits, Vault: opt.Run.Vault},
 	}}
 }

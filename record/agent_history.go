@@ -45,12 +45,14 @@ type AgentCall struct {
 	Waiting    agent.Waiting // what it waits for; a lost call waits only once resume has found it
 	Start, End time.Time     // of the last attempt
 
-	asked   string // digest of the args that the model asked for
-	ask     *openAsk
-	allowed bool
-	open    bool // begun, and no outcome of it is known
-	lost    bool // open, and a record says so
-	didNot  bool // a person said that it did not happen
+	asked    string // digest of the args that the model asked for
+	ask      *openAsk
+	allowed  bool
+	approved bool        // by a person
+	before   value.Value // the args that a person changed
+	open     bool        // begun, and no outcome of it is known
+	lost     bool        // open, and a record says so
+	didNot   bool        // a person said that it did not happen
 }
 
 // Status is how the call stands, in a word: ok, failed, denied, waiting,
@@ -175,7 +177,7 @@ func (c *AgentCall) take(e journal.Entry, body value.Value, ask *openAsk, said s
 		c.Tool = str(body, "tool")
 		switch v, _ := verdict(str(body, "verdict")); v {
 		case machine.Allow:
-			c.allowed = true
+			c.allowed, c.approved = true, flag(body, "person")
 		case machine.Ask:
 			c.ask, c.Waiting = ask, agent.ForDecision
 			if ask != nil {
@@ -213,9 +215,9 @@ func (c *AgentCall) take(e journal.Entry, body value.Value, ask *openAsk, said s
 		c.ask, c.Waiting = nil, agent.NotWaiting
 		switch {
 		case !a.Args.IsZero():
-			c.Edited, c.Args = a.Args, a.Args
+			c.before, c.Edited, c.Args = c.Args, a.Args, a.Args
 		case a.Allow:
-			c.allowed = true
+			c.allowed, c.approved = true, true
 		default:
 			c.deny(codePerson, a.message())
 		}
@@ -231,6 +233,10 @@ func (c *AgentCall) take(e journal.Entry, body value.Value, ask *openAsk, said s
 			c.Failure = &tool.Failure{Code: string(machine.Uncertain), Message: "whether the call happened is not known; do not repeat it"}
 		}
 	}
+}
+
+func (c *AgentCall) attempt(n int, rerun bool) agent.Attempt {
+	return agent.Attempt{N: n, Rerun: rerun, Before: c.before, Approved: c.approved}
 }
 
 func (c *AgentCall) deny(code, message string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -35,10 +36,20 @@ func (k *keeper) recall(h *AgentHistory) agent.Recorded {
 	k.past = map[string]*AgentCall{}
 	for _, c := range h.Calls {
 		k.past[c.Step] = c
-		if d := k.through.Door.Tools.Catalogue().Get(c.Tool); d != nil {
-			if o, ended := c.ended(d); ended {
-				r.Outcomes[c.Step] = o
+		d := k.through.Door.Tools.Catalogue().Get(c.Tool)
+		if d == nil {
+			continue
+		}
+		o, ended := c.ended(d)
+		if ended {
+			r.Outcomes[c.Step] = o
+		}
+		if c.Made > 0 {
+			var out *call.Outcome
+			if ended {
+				out = &call.Outcome{Output: o.Output, Failure: o.Failure, Start: o.Start, End: o.End}
 			}
+			k.through.Replay(agent.Request{Step: c.Step, Name: c.Tool, Tool: d, Args: c.Args}, c.attempt(c.Attempt, false), out)
 		}
 	}
 	return r
@@ -93,7 +104,7 @@ func (k *keeper) call(ctx context.Context, r agent.Request, past *AgentCall) (ag
 	case past.didNot:
 		return k.again(ctx, r, past, past.Attempt+1, false)
 	case past.allowed:
-		return k.make(ctx, r, 1, false)
+		return k.make(ctx, r, past.attempt(1, false))
 	case past.ask != nil:
 		if !k.writer.opt.Now().After(past.ask.Expires) {
 			return agent.Outcome{Waiting: agent.ForDecision, Reason: past.ask.Message}, nil
@@ -102,14 +113,14 @@ func (k *keeper) call(ctx context.Context, r agent.Request, past *AgentCall) (ag
 			return agent.Outcome{}, err
 		}
 	}
-	o, err := k.through.Judge(ctx, r, !past.Edited.IsZero())
+	o, err := k.through.Judge(ctx, r, past.attempt(1, false))
 	switch {
 	case err != nil:
 		return agent.Outcome{}, err
 	case o != nil:
 		return *o, nil
 	}
-	return k.make(ctx, r, 1, false)
+	return k.make(ctx, r, past.attempt(1, false))
 }
 
 // again makes a call once more, which spends one more of the budget.
@@ -117,7 +128,7 @@ func (k *keeper) again(ctx context.Context, r agent.Request, past *AgentCall, at
 	if past.Made > r.Left {
 		return agent.Outcome{Again: past.Made - 1, Failure: exhausted()}, nil
 	}
-	o, err := k.make(ctx, r, attempt, rerun)
+	o, err := k.make(ctx, r, past.attempt(attempt, rerun))
 	o.Again = past.Made
 	return o, err
 }
@@ -128,10 +139,10 @@ func exhausted() *tool.Failure {
 }
 
 // make makes a call. One whose answer was lost is a question to a person.
-func (k *keeper) make(ctx context.Context, r agent.Request, attempt int, rerun bool) (agent.Outcome, error) {
-	o, err := k.through.Make(ctx, r, attempt, rerun)
+func (k *keeper) make(ctx context.Context, r agent.Request, a agent.Attempt) (agent.Outcome, error) {
+	o, err := k.through.Make(ctx, r, a)
 	if err == nil && o.Waiting == agent.ForResolution {
-		err = k.writer.Lost(context.WithoutCancel(ctx), r.Step, attempt)
+		err = k.writer.Lost(context.WithoutCancel(ctx), r.Step, a.N)
 	}
 	return o, err
 }

@@ -176,7 +176,7 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		if err != nil {
 			return err
 		}
-		past(machine.Event{Kind: machine.Judged, Verdict: v, Code: str(body, "code"), Message: str(body, "message")})
+		past(machine.Event{Kind: machine.Judged, Verdict: v, Person: flag(body, "person"), Code: str(body, "code"), Message: str(body, "message")})
 		h.setArgs(step, str(body, "args_digest"))
 	case kindIntent:
 		h.Past = append(h.Past, run.Past{Step: step, Begun: true, Event: machine.Event{Attempt: num(body, "attempt"), Start: e.Time}})
@@ -207,9 +207,9 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 	case a != nil && !a.Args.IsZero():
 		past(machine.Event{Kind: machine.Reopened, Args: a.Args})
 	case a != nil && a.Allow:
-		past(machine.Event{Kind: machine.Judged, Verdict: machine.Allow, Code: codePerson, Message: a.message()})
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Allow, Person: true, Code: codePerson, Message: a.message()})
 	case a != nil:
-		past(machine.Event{Kind: machine.Judged, Verdict: machine.Deny, Code: codePerson, Message: a.message()})
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Deny, Person: true, Code: codePerson, Message: a.message()})
 	case r != nil:
 		past(machine.Event{Kind: machine.Resolved, Resolution: r.What, Output: r.Output})
 	}

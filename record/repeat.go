@@ -29,7 +29,7 @@ type repeats struct {
 // effect is what a call does to what.
 type effect struct{ tool, targets string }
 
-var _ call.Gate = (*repeats)(nil)
+var _ call.Follower = (*repeats)(nil)
 
 // newRepeats reads the effects of the run h and of those that it was forked from.
 func newRepeats(ctx context.Context, store *journal.Store, h *History, inner call.Gate) (*repeats, error) {
@@ -99,6 +99,20 @@ func targets(b *strings.Builder, d *tool.Declaration, v value.Value, pointer str
 		case tool.Target, tool.Host, tool.Path, tool.Program:
 			fmt.Fprintf(b, "%s=%s\n", pointer, v.Canonical())
 		}
+	}
+}
+
+// Allowed and Ended implement [call.Follower] for the other gate.
+func (g *repeats) Allowed(r call.Request) {
+	if f, ok := g.inner.(call.Follower); ok {
+		f.Allowed(r)
+	}
+}
+
+// Ended implements [call.Follower].
+func (g *repeats) Ended(r call.Request, o call.Outcome) {
+	if f, ok := g.inner.(call.Follower); ok {
+		f.Ended(r, o)
 	}
 }
 

@@ -39,6 +39,14 @@ func of(ms ...value.Member) value.Value {
 	return value.ObjectOf(kept...)
 }
 
+// onlyTrue leaves a false flag out.
+func onlyTrue(b bool) value.Value {
+	if !b {
+		return value.Value{}
+	}
+	return value.BoolValue(true)
+}
+
 func optional(s string) value.Value {
 	if s == "" {
 		return value.Value{}
@@ -55,6 +63,7 @@ func (w *writer) Decided(r call.Request, d call.Decision) error {
 		{Key: "code", Value: optional(d.Code)},
 		{Key: "message", Value: optional(d.Message)},
 		{Key: "by", Value: optional(d.By)},
+		{Key: "person", Value: onlyTrue(d.Person)},
 		{Key: "facts", Value: d.Facts},
 		{Key: "args_digest", Value: w.seal.digest(r.Tool, r.Args)},
 	}

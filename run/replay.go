@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
@@ -73,6 +74,9 @@ func (d *driver) past(at int, p Past) error {
 	if takes && p.Args != (value.Digest{}) && d.seal(a) != p.Args {
 		return misfit("resolves to other args than were recorded")
 	}
+	if takes {
+		d.follow(a, e, p.Begun)
+	}
 	if p.Begun {
 		return nil
 	}
@@ -81,4 +85,22 @@ func (d *driver) past(at int, p Past) error {
 		return misfit(err.Error())
 	}
 	return nil
+}
+
+// follow tells a gate that judges by what went before of an action that it did
+// not judge here and now.
+func (d *driver) follow(a machine.Action, e machine.Event, begun bool) {
+	g, ok := d.opt.Gate.(call.Follower)
+	if !ok || e.Kind == machine.Judged && !begun {
+		return
+	}
+	r := d.request(a)
+	g.Allowed(r)
+	switch {
+	case begun:
+	case e.Kind == machine.Reused:
+		g.Ended(r, call.Outcome{Output: e.Output})
+	case e.Kind == machine.Answered:
+		g.Ended(r, call.Outcome{Output: e.Output, Failure: e.Failure, Start: e.Start, End: e.End})
+	}
 }

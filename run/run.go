@@ -48,6 +48,7 @@ type Options struct {
 	Deadline time.Duration // of the whole run; 0: none
 	Grace    time.Duration // for calls that are out when the run is cancelled; 0: 5 s
 	Gate     call.Gate     // nil: every call is allowed
+	Vault    call.Vault    // nil: there are no secrets
 	Limits   *call.Limits  // per tool; nil: none
 
 	// ID is the run's id, which tools are told; "": a new one of this run alone.
@@ -156,7 +157,7 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		defer cancel()
 	}
 	ctx = context.WithValue(ctx, parentKey{}, depth+1)
-	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
+	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits, Vault: opt.Vault}
 	if opt.Recorder != nil {
 		door.Recorder = opt.Recorder
 	}
@@ -323,13 +324,14 @@ func (d *driver) work(a machine.Action) {
 		settled = false
 		if out, ok := d.reuse(a); ok {
 			r = result{reused: out}
+			d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false)
 			if d.opt.Recorder != nil {
 				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
 			}
 		} else if a.Kind == machine.Judge {
 			r = result{}
 			r.dec, r.err = d.scope.Judge(d.request(a))
-		} else if d.scope.Start(d.request(a), deliver) {
+		} else if d.follow(a, machine.Event{}, true); d.scope.Start(d.request(a), deliver) {
 			settled = true
 			return
 		}
@@ -389,7 +391,7 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return d.m.Apply(machine.Event{Kind: machine.Reused, Step: a.Step, Output: r.reused})
 	}
 	if a.Kind == machine.Judge {
-		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
+		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Person: r.dec.Person, Code: r.dec.Code, Message: r.dec.Message})
 		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
 			d.tell(Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)})
 		}
@@ -422,7 +424,7 @@ func (d *driver) reuse(a machine.Action) (value.Value, bool) {
 
 func (d *driver) request(a machine.Action) call.Request {
 	s := &d.plan.Steps[a.Step]
-	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
+	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Before: a.Before, Approved: a.Approved, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
 	if d.opt.Observer != nil {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()

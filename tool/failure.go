@@ -17,6 +17,7 @@ const (
 	CodeTimeout        = "timeout"          // no answer by the deadline
 	CodeConnection     = "connection_lost"  // the server of the tool went away during the call
 	CodeCancelled      = "cancelled"        // no answer within the grace after cancellation
+	CodeToolChanged    = "tool_changed"     // the definition is another than in the frozen catalogue; nothing was called
 	CodeNoStub         = "no_stub"          // --stub has no answer for the step
 )
 

@@ -63,7 +63,7 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	case err != nil:
 		return exchange{}, err
 	case now != f.digest:
-		return exchange{}, &tool.Failure{Code: CodeToolChanged, Message: fmt.Sprintf(
+		return exchange{}, &tool.Failure{Code: tool.CodeToolChanged, Message: fmt.Sprintf(
 			"the server now defines %q in another way than when the run began; look at the new definition and start again", f.name)}
 	}
 	ex := &exchange{

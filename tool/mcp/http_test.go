@@ -163,8 +163,8 @@ func TestHTTPSessionGone(t *testing.T) {
 		t.Errorf("%d restarts, want 1", got)
 	}
 	set("new")
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 	}
 }
 
@@ -193,8 +193,8 @@ func TestHTTPHostile033_ListChanged(t *testing.T) {
 			return &sdk.CallToolResult{}, nil
 		})
 	eventually(t, "the source sees the change", func() bool { return src.Changed("echo") })
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 	}
 }
 
