@@ -76,6 +76,9 @@ func (p *performance) asking(rule call.Gate) (call.Gate, error) {
 	}
 	g.prompt = terminal.NewPrompt(screen, p.app.stdin)
 	g.hold = func() func() {
+		if p.view != nil {
+			return p.view.Hold()
+		}
 		if p.watch == nil {
 			return func() {}
 		}

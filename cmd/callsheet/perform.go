@@ -56,6 +56,7 @@ type performance struct {
 	live        atomic.Pointer[record.Live]
 	full        *os.File // of --report; nil: none
 	watch       *terminal.Watch
+	view        *terminal.AgentWatch // of the agent that goes on; nil: none does
 	hook        *hook
 }
 
@@ -124,6 +125,11 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
+	return p.conclude(p.conduct(pl, begin))
+}
+
+// conduct runs pl and shows it.
+func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) (*machine.Report, error) {
 	show := p.flags.output(p.app)
 	if show != nil {
 		p.opt.Run.Observer = func(e run.Event) { p.watch.Observe(e) }
@@ -150,7 +156,12 @@ func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machi
 			p.app.err().Line("warning: %s", w)
 		}
 	}
-	failed = stored(failed)
+	return report, stored(failed)
+}
+
+// conclude reports a run and says by the exit code how it ended.
+func (p *performance) conclude(report *machine.Report, failed error) error {
+	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
