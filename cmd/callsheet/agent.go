@@ -138,6 +138,7 @@ func (c *agentCmd) run(a *app, p *performance) error {
 		}
 	}
 	s := agent.Settings{MaxToolCalls: c.MaxToolCalls, RequireObservation: c.RequireObservation, Deadline: p.opt.Run.Deadline}
+	p.opt.Name = title(task)
 	run := p.agent(agent.Config[value.Value]{Model: m, Schema: answer, Settings: s, Role: "agent"}, tools.Set, c.Trace)
 	if err := run.check(); err != nil {
 		return err
