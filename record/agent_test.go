@@ -535,3 +535,39 @@ func (w *killedWorld) verify(t *testing.T, h *record.AgentHistory, durable map[s
 		t.Errorf("the chain does not hold: %v, %+v", err, rep)
 	}
 }
+
+// askFunc is a model that keeps what it was sent.
+type askFunc func(*model.Request) (*model.Reply, error)
+
+func (f askFunc) Ask(_ context.Context, r *model.Request) (*model.Reply, error) { return f(r) }
+
+// B32, and B8 in a history: after a person's answer, in another process, the
+// provider's message goes back byte for byte; it is never rebuilt from its calls.
+func TestB32_AnApprovalDoesNotRebuildTheMessage(t *testing.T) {
+	const raw = `{"role":"assistant","content":null,  "tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}},{"id":"c2","type":"function","function":{"name":"send","arguments":"{}"}}]}`
+	var sent [][]*model.Message
+	c := agentConfig(t, "[]")
+	c.Model = askFunc(func(r *model.Request) (*model.Reply, error) {
+		sent = append(sent, r.Messages)
+		if r.Round == 1 {
+			return &model.Reply{Raw: []byte(raw), Dialect: "openai", Calls: []model.Call{{ID: "c1", Name: "read", Arguments: "{}"}, {ID: "c2", Name: "send", Arguments: ""}}}, nil
+		}
+		return &model.Reply{Calls: []model.Call{{ID: "c3", Name: "submit", Arguments: `{"answer":"done"}`}}}, nil
+	})
+	w := newWorld(t)
+	opt := record.Options{Run: run.Options{Gate: gateOnce{}}}
+	res, err := record.RunAgent(t.Context(), w.store, w.tools, c, agentTask, opt)
+	var waiting *agent.WaitingError
+	if !errors.As(err, &waiting) {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), w.store, res.Run, "1.2", record.Answer{Allow: true}, opt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.ResumeAgent(t.Context(), w.store, res.Run, w.tools, c, opt); err != nil {
+		t.Fatal(err)
+	}
+	if len(sent) != 2 || string(sent[1][2].Raw) != raw {
+		t.Errorf("%d requests; the message went back as %s", len(sent), sent[len(sent)-1][2].Raw)
+	}
+}
