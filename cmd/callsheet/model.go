@@ -19,7 +19,7 @@ type modelFlags struct {
 	Model    string `help:"The model: openai:MODEL, anthropic:MODEL, scripted:FILE or cassette:FILE; that of the configuration unless told." placeholder:"PROVIDER:NAME"`
 	ModelURL string `name:"model-url" help:"Base URL of the provider's server; its own unless told." placeholder:"URL"`
 	ModelKey string `name:"model-key" help:"The environment variable that holds the key. OPENAI_API_KEY or ANTHROPIC_API_KEY for the provider's own server, none for another, unless told." placeholder:"VARIABLE"`
-	Forcing  string `name:"model-forcing" help:"What an openai server does with tool_choice: name forces one tool, any some tool, none nothing." enum:"name,any,none" default:"name" placeholder:"name|any|none"`
+	Forcing  string `name:"model-forcing" help:"What an openai server does with tool_choice: name forces one tool, any some tool, none nothing." enum:",name,any,none" default:"" placeholder:"name|any|none"`
 	Record   string `help:"Record the model's replies in this cassette; what it holds already is played." placeholder:"FILE"`
 }
 
@@ -47,6 +47,9 @@ func (f *modelFlags) fill(c *config.Config) error {
 	f.Model = string(m.Provider) + ":" + name
 	if f.ModelURL == "" {
 		f.ModelURL = m.BaseURL
+	}
+	if f.Forcing == "" {
+		f.Forcing = string(m.Forcing)
 	}
 	if f.ModelKey == "" && m.Secret != "" {
 		f.ModelKey = c.Secrets.Get(m.Secret).Env
@@ -93,7 +96,7 @@ func (f *modelFlags) live() (model.Model, error) {
 	if name == "" {
 		return nil, errors.New("name the provider and the model, as in openai:gpt-5")
 	}
-	forcing := map[string]model.Forcing{"name": model.ForcesByName, "any": model.ForcesAny, "none": model.ForcesNothing}[f.Forcing]
+	forcing := map[string]model.Forcing{"any": model.ForcesAny, "none": model.ForcesNothing}[f.Forcing]
 	switch provider {
 	case providerOpenAI:
 		return openai.New(openai.Config{BaseURL: f.ModelURL, Model: name, KeyEnv: f.key(), Forcing: forcing})
