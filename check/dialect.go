@@ -103,14 +103,14 @@ func (c *checker) literal(i int, pointer, text string) {
 	}
 	if ref := c.embedded(text); ref != "" {
 		c.add(c.at(i, "/args"+pointer, EmbeddedReference, Warning,
-			"the text holds %s, which looks like a reference; only a whole string can be one, so the tool will get it as it stands", quote(ref)))
+			"the text holds %s, which looks like a reference; only a whole string can be one, so the tool will get it as it stands", value.Quoted(ref)))
 	}
 }
 
 // foreign is a whole string in another dialect. It is an error where our own
 // rules make the step fail for it.
 func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagnostic {
-	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", quote(text))
+	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", value.Quoted(text))
 	for k := range dialects {
 		if len(text) > maxForeign || c.full() {
 			break
@@ -119,10 +119,10 @@ func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagno
 		if m == nil {
 			continue
 		}
-		d.Message = quote(text) + " looks like a reference in another dialect (" + dialects[k].like + "); ours are written $id or $id.path"
+		d.Message = value.Quoted(text) + " looks like a reference in another dialect (" + dialects[k].like + "); ours are written $id or $id.path"
 		if ours := c.translate(i, m[1], m[2]); ours != "" {
 			d.Advice, d.Candidates = Patch{replace(d.Pointer, ours)}, 1
-			d.Message += ", here " + quote(ours)
+			d.Message += ", here " + value.Quoted(ours)
 		}
 		break
 	}

@@ -206,7 +206,8 @@ func (c *AgentCall) take(e journal.Entry, body value.Value, ask *openAsk, said s
 			c.Failure = parseFailure(f)
 			// Whoever cancelled the run gets no answer that could be known: the
 			// call is as open as after a crash.
-			c.open = c.Failure.Lost && c.Failure.Code == tool.CodeCancelled
+			cut := c.Failure.Code == tool.CodeCancelled
+			c.open, c.didNot = cut && c.Failure.Lost, cut && c.Failure.NotStarted
 		}
 	case kindLost:
 		c.open, c.lost, c.Waiting = true, true, agent.ForResolution

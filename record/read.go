@@ -268,7 +268,7 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 func parseFailure(f value.Value) *tool.Failure {
 	return &tool.Failure{
 		Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
-		Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
+		Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), NotStarted: flag(f, "not_started"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
 	}
 }
 

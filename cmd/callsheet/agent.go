@@ -113,7 +113,7 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	if err := c.fill(cfg); err != nil {
 		return err
 	}
-	tools, err := c.toolFlags.open(p.ctx, cfg, nil, nil)
+	tools, err := c.toolFlags.open(p.ctx, a, cfg, nil)
 	if err != nil {
 		return err
 	}
@@ -229,8 +229,8 @@ func (r *agentRun) drive(run func(context.Context) (*agent.Result[value.Value], 
 		w := show.WatchAgent()
 		defer w.Close()
 		r.config.Watch, r.config.Stream = w.Observe, show.Live()
-		r.view = w
-		defer func() { r.view = nil }()
+		r.view.Store(w)
+		defer r.view.Store(nil)
 	}
 	r.opt.OnStart = func(l record.Live) {
 		r.live.Store(&l)
@@ -425,7 +425,7 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	if err != nil {
 		return err
 	}
-	tools, err := f.toolFlags.open(p.ctx, c, nil, nil)
+	tools, err := f.toolFlags.open(p.ctx, p.app, c, nil)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -75,15 +76,7 @@ func (p *performance) asking(rule call.Gate) (call.Gate, error) {
 		return rule, nil
 	}
 	g.prompt = terminal.NewPrompt(screen, p.app.stdin)
-	g.hold = func() func() {
-		if p.view != nil {
-			return p.view.Hold()
-		}
-		if p.watch == nil {
-			return func() {}
-		}
-		return p.watch.Hold()
-	}
+	g.hold = p.hold
 	return g, nil
 }
 
@@ -161,7 +154,7 @@ type hook struct {
 }
 
 // newHook makes the program of on_ask, nil when there is none.
-func newHook(c *config.Config) (*hook, error) {
+func newHook(c *config.Config, running *group.List) (*hook, error) {
 	if c.OnAsk == nil {
 		return nil, nil
 	}
@@ -170,6 +163,7 @@ func newHook(c *config.Config) (*hook, error) {
 		Stdin:       "{ask}\n",
 		Env:         c.OnAsk.Env,
 		Params:      map[string]command.Param{"ask": {JSON: true}},
+		Groups:      running,
 	}
 	for _, w := range c.OnAsk.Command {
 		spec.Command = append(spec.Command, command.Words(braces.Replace(w))...)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 // The exit codes.
@@ -60,6 +61,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr *os.File
 	environ        []string
+	running        group.List // the programs and servers of the tools
 }
 
 // out shows things to people on standard output, err on standard error.

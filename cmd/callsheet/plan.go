@@ -63,7 +63,7 @@ func (c *planCmd) run(a *app, p *performance) error {
 	if err := c.fill(cfg); err != nil {
 		return err
 	}
-	tools, err := c.toolFlags.open(p.ctx, cfg, nil, nil)
+	tools, err := c.toolFlags.open(p.ctx, a, cfg, nil)
 	if err != nil {
 		return err
 	}
@@ -271,11 +271,11 @@ func (w *writing) perform(replans int, setup value.Value) error {
 			return w.conclude(report, failed)
 		}
 		if show := w.flags.output(w.app); show != nil && !w.flags.JSON {
-			show.Report(report, w.watch.Elapsed())
+			show.Report(report, w.watch.Load().Elapsed())
 			w.app.err().Line("the run did not end well; another plan is written (%d of %d)", n+1, replans)
 		}
 		if w.hook != nil { // one serves one run
-			if w.hook, err = newHook(w.config); err != nil {
+			if w.hook, err = newHook(w.config, &w.app.running); err != nil {
 				return err
 			}
 		}
