@@ -16,6 +16,7 @@ const module = "github.com/callsheet/callsheet/"
 // lower levels only; a package below a room has the room's level unless it is
 // named here.
 var levels = map[string]int{
+	"internal":      1,
 	"value":         1,
 	"schema":        2,
 	"plan":          2,

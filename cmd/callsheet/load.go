@@ -15,11 +15,16 @@ import (
 	"github.com/callsheet/callsheet/tool"
 )
 
+// sourceFlags say where tools come from.
+type sourceFlags struct {
+	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
+	Config string   `help:"The configuration; without any other flag for tools, callsheet.yaml of the working directory." placeholder:"FILE"`
+}
+
 // toolFlags say which tools there are and what binds a run.
 type toolFlags struct {
-	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
-	Stub   string   `help:"Answer in place of every tool from this file." placeholder:"FILE"`
-	Config string   `help:"The configuration; without --tools and --stub, callsheet.yaml of the working directory." placeholder:"FILE"`
+	sourceFlags
+	Stub string `help:"Answer in place of every tool from this file." placeholder:"FILE"`
 }
 
 // configuration reads the file that holds, nil when there is none. With --tools
@@ -75,8 +80,11 @@ func starting(out *terminal.Output, n int) (done func()) {
 	return func() { told.Stop() }
 }
 
-// errNoTools is a command line without any source of tools.
+// errNoTools refuses a command line without any source of tools.
 var errNoTools = refuse("there are no tools; name some with --tools demo|arith|FILE, --stub FILE or --config FILE, or write a %s here", config.FileName)
+
+// errNoSources is the same of a command that takes no --stub.
+var errNoSources = refuse("there are no tools; name some with --tools demo|arith|FILE or --config FILE, or write a %s here", config.FileName)
 
 // planFlags are the flags of run and check.
 type planFlags struct {

@@ -183,7 +183,7 @@ func (p *performance) conclude(report *machine.Report, failed error) error {
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
 	if show != nil && !p.flags.JSON {
-		show.Report(report, p.watch.Load().Elapsed())
+		show.Report(pl, report, p.watch.Load().Elapsed())
 	}
 	failed = errors.Join(failed, p.head(report, show), p.write(report))
 	return p.outcome(report, failed)
