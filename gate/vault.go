@@ -2,10 +2,16 @@ package gate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/secret"
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -36,10 +42,62 @@ func (v *Vault) Reveal(r call.Request) (value.Value, error) {
 	for _, ref := range r.Refs {
 		c.Origins = append(c.Origins, policy.Origin{Pointer: ref.Pointer, Step: fmt.Sprint(ref.Step), Path: ref.Path, HasPath: ref.HasPath})
 	}
-	return policy.Reveal(c, func(name string) (string, bool) {
+	args, err := policy.Reveal(c, func(name string) (string, bool) {
 		s, ok := v.secrets[name]
 		return s, ok
 	})
+	if err != nil || !r.Tool.HasSecrets() {
+		return args, err
+	}
+	// Before this only the name of the secret could be held against the schema,
+	// and what a tool returned may have looked like one.
+	if faults := r.Tool.Input.Validate(args); len(faults) > 0 {
+		return value.Value{}, fmt.Errorf("the args with their secrets do not fit %s: %s", r.Tool.Name, v.RedactText(faults[0].String()))
+	}
+	return args, nil
+}
+
+// Codes of what is known of placeholders before anything runs.
+const (
+	CodeUnknownSecret   = "unknown_secret" // nobody has a secret of that name
+	CodeSecretMisplaced = call.CodeSecret  // a placeholder outside an arg of role secret
+)
+
+// Findings are the placeholders of a plan that cannot be filled: a plan with one
+// is not started.
+func (v *Vault) Findings(p *plan.Plan, c *tool.Catalogue) []check.Diagnostic {
+	var ds []check.Diagnostic
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		d := c.Get(s.Tool)
+		if d == nil {
+			continue
+		}
+		for _, h := range policy.Placeholders(policy.Call{Step: s.ID, Tool: d, Args: s.Args, Origins: policy.Origins(p, i)}) {
+			f := check.Diagnostic{Severity: check.Error, Step: s.ID, Pointer: p.Pointer(i) + "/args" + h.Pointer}
+			_, known := v.secrets[h.Name]
+			switch {
+			case h.Role != tool.Secret:
+				f.Code = CodeSecretMisplaced
+				f.Message = fmt.Sprintf("%s of %s is not an arg of kind secret, so the secret %q cannot stand there", h.Pointer, d.Name, h.Name)
+			case !known:
+				f.Code = CodeUnknownSecret
+				f.Message = fmt.Sprintf("there is no secret %q; %s", h.Name, v.known())
+			default:
+				continue
+			}
+			ds = append(ds, f)
+		}
+	}
+	return ds
+}
+
+// known says which secrets there are, by name.
+func (v *Vault) known() string {
+	if len(v.secrets) == 0 {
+		return "the configuration has no secrets"
+	}
+	return "there are " + strings.Join(slices.Sorted(maps.Keys(v.secrets)), ", ")
 }
 
 // Redact implements [call.Vault].
