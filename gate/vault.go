@@ -20,19 +20,21 @@ import (
 // cleaned of it before anybody else hears.
 type Vault struct {
 	secrets map[string]string
+	unset   []string // names that have no value here
 	redact  *secret.Redactor
 }
 
 var _ call.Vault = (*Vault)(nil)
 
 // NewVault makes a vault. A secret too short to be recognised in other text is
-// an error: it could not be kept out of the records.
-func NewVault(secrets map[string]string) (*Vault, error) {
+// an error: it could not be kept out of the records. unset are the names of
+// secrets that have no value here, which is worth saying when one is asked for.
+func NewVault(secrets map[string]string, unset ...string) (*Vault, error) {
 	r, err := secret.NewRedactor(secrets)
 	if err != nil {
 		return nil, err
 	}
-	return &Vault{secrets: secrets, redact: r}, nil
+	return &Vault{secrets: secrets, unset: unset, redact: r}, nil
 }
 
 // Reveal implements [call.Vault]. Only a plan's own literals are looked at: what
@@ -59,16 +61,23 @@ func (v *Vault) Reveal(r call.Request) (value.Value, error) {
 
 // Codes of what is known of placeholders before anything runs.
 const (
-	CodeUnknownSecret   = "unknown_secret" // nobody has a secret of that name
+	CodeUnknownSecret   = "unknown_secret" // there is no secret of that name, or no value for it
 	CodeSecretMisplaced = call.CodeSecret  // a placeholder outside an arg of role secret
+	CodeSecretLiteral   = "secret_literal" // a secret itself, in plain or encoded
 )
 
-// Findings are the placeholders of a plan that cannot be filled: a plan with one
-// is not started.
+// Findings are the placeholders of a plan that cannot be filled, and secrets
+// written out in it: a plan with one is not started.
 func (v *Vault) Findings(p *plan.Plan, c *tool.Catalogue) []check.Diagnostic {
 	var ds []check.Diagnostic
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		if !value.Same(v.redact.Value(s.Args), s.Args) {
+			ds = append(ds, check.Diagnostic{
+				Code: CodeSecretLiteral, Severity: check.Error, Step: s.ID, Pointer: p.Pointer(i) + "/args",
+				Message: `a secret stands in the args, which are recorded and shown; write {"$secret": NAME}`,
+			})
+		}
 		d := c.Get(s.Tool)
 		if d == nil {
 			continue
@@ -80,6 +89,9 @@ func (v *Vault) Findings(p *plan.Plan, c *tool.Catalogue) []check.Diagnostic {
 			case h.Role != tool.Secret:
 				f.Code = CodeSecretMisplaced
 				f.Message = fmt.Sprintf("%s of %s is not an arg of kind secret, so the secret %q cannot stand there", h.Pointer, d.Name, h.Name)
+			case slices.Contains(v.unset, h.Name):
+				f.Code = CodeUnknownSecret
+				f.Message = fmt.Sprintf("the secret %q has no value: its environment variable is not set", h.Name)
 			case !known:
 				f.Code = CodeUnknownSecret
 				f.Message = fmt.Sprintf("there is no secret %q; %s", h.Name, v.known())

@@ -65,6 +65,14 @@ func newPerformance(a *app, f *showFlags) *performance {
 	return p
 }
 
+// hold takes the live view away until release is called.
+func (p *performance) hold() (release func()) {
+	if p.watch == nil {
+		return func() {}
+	}
+	return p.watch.Hold()
+}
+
 // abort records that the process leaves without waiting.
 func (p *performance) abort() {
 	if live := p.live.Load(); live != nil {
@@ -87,14 +95,6 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 		if p.hook, err = newHook(c); err != nil {
 			return err
 		}
-	}
-	if len(tools.Approve) > 0 {
-		rule := approvals(tools.Approve)
-		g, err := p.asking(rule)
-		if err != nil {
-			return err
-		}
-		p.opt.Run.Gate, p.opt.Policy = g, rule.digest()
 	}
 	for _, w := range tools.Warnings {
 		p.app.err().Line("warning: %s", w)

@@ -151,7 +151,14 @@ func (c *callCmd) Run(a *app) error {
 	if len(o.Declared) > 0 && o.Set.Handler(c.Name) == nil {
 		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", c.Name)
 	}
-	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits}) // whoever types a call has approved it
+	g, err := typed(o, p)
+	if err != nil {
+		return err
+	}
+	if found := g.vault.Findings(p, o.Set.Catalogue()); len(found) > 0 {
+		return refuse("%s", found[0].Message)
+	}
+	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits, Gate: g.gate, Vault: g.vault})
 	if err != nil {
 		return err
 	}
