@@ -20,6 +20,7 @@ import (
 	"github.com/callsheet/callsheet/tool/arith"
 	"github.com/callsheet/callsheet/tool/command"
 	"github.com/callsheet/callsheet/tool/demo"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/tool/mcp"
 	"github.com/callsheet/callsheet/tool/stub"
 	"github.com/callsheet/callsheet/value"
@@ -34,6 +35,8 @@ type Options struct {
 	Stub  string       // a file of answers that take the place of every tool; "": none
 	Names []string     // the tools that exist when there is a stub and no source
 	Log   *slog.Logger // of the sources; nil: quiet
+	// Groups keeps the programs and servers while they run; nil: nobody does.
+	Groups *group.List
 }
 
 // Opened are the tools of a configuration, ready to be called.
@@ -120,7 +123,7 @@ func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
 	for _, e := range c.Sources {
 		from := &origin{name: "source " + e.Name, pointer: at("sources", e.Name)}
 		origins = append(origins, from)
-		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt.Log) })
+		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt) })
 	}
 	for _, name := range opt.Tools {
 		from := &origin{name: "--tools " + name}
@@ -145,17 +148,17 @@ func builtin(name Builtin) []tool.Tool {
 	return nil
 }
 
-func (from *origin) open(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) {
+func (from *origin) open(ctx context.Context, c *Config, name string, s *Source, opt Options) {
 	var tools []tool.Tool
 	prefix := s.Prefix
 	switch {
 	case s.MCP != nil:
 		prefix = "" // the server's source puts it there itself
-		tools, from.err = from.openMCP(ctx, c, name, s, log)
+		tools, from.err = from.openMCP(ctx, c, name, s, opt)
 	case s.Commands != nil:
 		prefix = "" // the names have it already, so that overrides find them
 		for _, e := range s.Commands {
-			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret)
+			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret, opt.Groups)
 			if err != nil {
 				from.pointer = at("sources", name, "commands", e.Name)
 				from.err = err
@@ -174,14 +177,14 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 	from.tools, from.err = only(s, tool.Prefix(prefix, tools))
 }
 
-func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) ([]tool.Tool, error) {
+func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, opt Options) ([]tool.Tool, error) {
 	m := s.MCP
 	from.untrusted = !m.Trust
 	cfg := mcp.Config{
 		Name: name, Prefix: s.Prefix, Command: m.Command, Dir: m.Dir, Env: make(map[string]string),
 		URL: m.URL, Headers: make(map[string]mcp.Header), Proxy: m.Proxy,
 		Pool: m.Pool, Trust: m.Trust, ParseJSON: m.JSON,
-		StartTimeout: time.Duration(m.StartTimeout), MaxOutput: int(m.MaxOutput), Logger: log,
+		StartTimeout: time.Duration(m.StartTimeout), MaxOutput: int(m.MaxOutput), Logger: opt.Log, Groups: opt.Groups,
 	}
 	for _, e := range m.Env {
 		if k, v, set := strings.Cut(e, "="); set {

@@ -168,7 +168,7 @@ func (c *Config) validateCommand(source string, s *Source, e *Entry[Command], di
 	if len(c.doc.faults) > 0 {
 		return
 	}
-	_, err := c.command(source, s.Prefix+e.Name, cmd, func(string) (string, error) { return "", nil })
+	_, err := c.command(source, s.Prefix+e.Name, cmd, func(string) (string, error) { return "", nil }, nil)
 	var spec *command.SpecError
 	if errors.As(err, &spec) {
 		c.doc.fault(p+spec.Pointer, "tool %s: %s", e.Name, spec.Reason)

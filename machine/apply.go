@@ -154,22 +154,20 @@ func (m *Machine) answered(e Event) {
 		return
 	}
 	effect := !st.decl.Effects.ReadOnly
-	try.MayHaveHappened = effect && !f.Retryable
-	retry := f.Retryable
-	if f.Lost {
-		if !st.decl.Effects.Repeatable() {
-			m.running--
-			m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
-			return
-		}
-		if m.cancelled && f.Code == tool.CodeCancelled {
-			m.running--
-			m.settle(i, Cancelled, cancelledCause(id))
-			return
-		}
-		retry = true
+	try.MayHaveHappened = effect && !f.Retryable && !f.NotStarted
+	switch {
+	case f.Lost && !st.decl.Effects.Repeatable():
+		m.running--
+		m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
+		return
+	case f.Code == tool.CodeCancelled && (f.Lost || f.NotStarted):
+		// By what the call says, not by whether Cancel has come: both are on their
+		// way at once, and the status must not depend on which is first.
+		m.running--
+		m.settle(i, Cancelled, cancelledCause(id))
+		return
 	}
-	if !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
+	if retry := f.Retryable || f.Lost; !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
 		m.running--
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return
@@ -198,12 +196,15 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	return max(d, min(max(f.After, 0), maxRetryAfter))
 }
 
-// lost decides about a call that was out when the process died.
+// lost decides about a call that was out when the process died, or that was
+// given up because the run was interrupted.
 func (m *Machine) lost(e Event) {
 	i, st := e.Step, &m.steps[e.Step]
 	try := &st.tries[len(st.tries)-1]
-	try.Start, try.Crashed = e.Start, true
-	if !st.decl.Effects.Repeatable() {
+	try.Start, try.End, try.Failure, try.Crashed = e.Start, e.End, e.Failure, e.Failure == nil
+	started := e.Failure == nil || !e.Failure.NotStarted
+	try.MayHaveHappened = e.Failure != nil && started && !st.decl.Effects.ReadOnly
+	if started && !st.decl.Effects.Repeatable() {
 		m.running--
 		m.reserve(st, 0)
 		st.lost = true

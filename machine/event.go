@@ -43,7 +43,7 @@ const (
 	Judged   EventKind = iota // the gate or a person decided: Verdict, Code, Message
 	Answered                  // a call ended: Output, or Failure
 	NotMade                   // the call that was offered was not made, because the run was cancelled
-	Lost                      // resume only: the call was begun and no outcome is recorded
+	Lost                      // resume only: the call was begun and no outcome is recorded, or it was cancelled with this Failure
 	Resolved                  // a person settled a lost call: Resolution, Output
 	Reopened                  // a waiting step is to be judged again, with Args when they were edited
 	Reused                    // the step's Output is known from another run: no call is made

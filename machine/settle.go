@@ -78,6 +78,9 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 		}
 		return
 	}
+	if s == Cancelled {
+		return // nothing failed: what depends on it was never started either
+	}
 	stack := append(m.stack[:0], int32(i))
 	for len(stack) > 0 {
 		j := stack[len(stack)-1]

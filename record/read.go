@@ -284,7 +284,7 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 	if f, ok := body.Get("failure"); ok {
 		ev.Failure = &tool.Failure{
 			Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
-			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
+			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), NotStarted: flag(f, "not_started"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
 		}
 		past(ev)
 		return

@@ -182,6 +182,7 @@ func failureBody(f *tool.Failure) value.Value {
 	}
 	flag("retryable", f.Retryable)
 	flag("lost", f.Lost)
+	flag("not_started", f.NotStarted)
 	if f.After > 0 {
 		ms = append(ms, value.Member{Key: "after_ms", Value: value.Int(f.After.Milliseconds())})
 	}

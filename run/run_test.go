@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -52,4 +53,29 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 			t.Errorf("told %v, want three notes of progress and the end last", told)
 		}
 	})
+}
+
+// A reference into a step that was skipped, failed or denied: the step is
+// skipped, and its cause is the first reason.
+func TestHostile016_AReferenceToWhatIsNotThere(t *testing.T) {
+	gate := gateFunc(func(_ context.Context, r call.Request) (call.Decision, error) {
+		if r.Step == "denied" {
+			return call.Decision{Verdict: machine.Deny, Code: "rule", Message: "no"}, nil
+		}
+		return call.Decision{Verdict: machine.Allow}, nil
+	})
+	fails := named("fails", reads, func(context.Context, *tool.Call) (value.Value, error) { return value.Value{}, tool.Errorf("broken") })
+	r := do(t, `[
+		{"id":"failed","tool":"fails"},
+		{"id":"denied","tool":"t"},
+		{"id":"a","tool":"t","args":{"x":"$failed.v"}},
+		{"id":"b","tool":"t","args":{"x":"$a"}},
+		{"id":"c","tool":"t","args":{"x":"$denied.v"}}
+	]`, set(t, fails, named("t", reads, ok)), run.Options{Gate: gate})
+	want(t, r, `{"status":{"failed":"tool_error","denied":"denied","a":"skipped","b":"skipped","c":"skipped"},"outputs":{},"waves":[["failed","denied"]],"calls":1}`)
+	for step, cause := range map[int]machine.Cause{2: {Step: "failed", Code: "tool_error"}, 3: {Step: "failed", Code: "tool_error"}, 4: {Step: "denied", Code: "rule"}} {
+		if got := r.Steps[step].Cause; got == nil || got.Step != cause.Step || got.Code != cause.Code {
+			t.Errorf("step %s: cause %+v, want %s and %s", r.Steps[step].ID, got, cause.Step, cause.Code)
+		}
+	}
 }

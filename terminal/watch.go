@@ -37,7 +37,7 @@ type Watch struct {
 	running []*running // in the order in which they began
 	first   map[string]time.Time
 	drawn   int       // lines of the live view on the screen
-	held    bool      // somebody else has the screen
+	held    int       // how many others have the screen
 	last    time.Time // when it was drawn
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -210,17 +210,17 @@ func (w *Watch) Hold() (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.erase()
-	w.held = true
+	w.held++
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.held = false
+		w.held--
 	}
 }
 
 // draw puts the live view over the one before.
 func (w *Watch) draw(now time.Time) {
-	if w.held {
+	if w.held > 0 {
 		return
 	}
 	width, height := w.out.size()

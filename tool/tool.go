@@ -133,8 +133,8 @@ type Progress struct {
 }
 
 // A Handler does the work of one call. An error that is a [*Failure], or wraps
-// one, is taken as it is; any other error is a failure for good with code
-// "tool_error". The context ends at the call's deadline and when the run is
+// one, is taken as it is, and a nil one is no failure; any other error is a
+// failure for good with code "tool_error". The context ends at the call's deadline and when the run is
 // cancelled. The value returned must not change afterwards; a Value cannot.
 type Handler func(ctx context.Context, call *Call) (value.Value, error)
 

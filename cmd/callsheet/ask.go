@@ -16,6 +16,7 @@ import (
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -64,7 +65,7 @@ type hook struct {
 }
 
 // newHook makes the program of on_ask, nil when there is none.
-func newHook(c *config.Config) (*hook, error) {
+func newHook(c *config.Config, running *group.List) (*hook, error) {
 	if c.OnAsk == nil {
 		return nil, nil
 	}
@@ -73,6 +74,7 @@ func newHook(c *config.Config) (*hook, error) {
 		Stdin:       "{ask}\n",
 		Env:         c.OnAsk.Env,
 		Params:      map[string]command.Param{"ask": {JSON: true}},
+		Groups:      running,
 	}
 	for _, w := range c.OnAsk.Command {
 		spec.Command = append(spec.Command, command.Words(braces.Replace(w))...)

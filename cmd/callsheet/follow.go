@@ -24,7 +24,7 @@ var errStopped = errors.New("the run has stopped")
 
 // Run follows a run until it ends or stops. The exit code is that of the run.
 func (c *watchCmd) Run(a *app) error {
-	ctx, interrupted, stop := interruptible(nil)
+	ctx, interrupted, stop := a.interruptible(nil, nil)
 	defer stop()
 	store, id, err := c.find(ctx, a, c.ID)
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"time"
 
 	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 )
 
@@ -45,13 +46,34 @@ func (f *toolFlags) configuration() (*config.Config, error) {
 	return c, nil
 }
 
+// quietStart is how long sources may start before somebody at a terminal is told
+// what is waited for.
+const quietStart = time.Second
+
 // open starts the tools. names are those of the plan.
-func (f *toolFlags) open(ctx context.Context, c *config.Config, names []string, log *slog.Logger) (*config.Opened, error) {
-	o, err := config.Open(ctx, c, config.Options{Tools: f.Tools, Stub: f.Stub, Names: names, Log: log})
+func (f *toolFlags) open(ctx context.Context, a *app, c *config.Config, names []string) (*config.Opened, error) {
+	if c != nil {
+		defer starting(a.err(), len(c.Sources))()
+	}
+	o, err := config.Open(ctx, c, config.Options{Tools: f.Tools, Stub: f.Stub, Names: names, Groups: &a.running})
 	if err != nil {
 		return nil, refusal{err}
 	}
 	return o, nil
+}
+
+// starting tells on a terminal that n sources are started, unless done is called
+// before that takes long.
+func starting(out *terminal.Output, n int) (done func()) {
+	if !out.Live() || n == 0 {
+		return func() {}
+	}
+	sources := "sources"
+	if n == 1 {
+		sources = "source"
+	}
+	told := time.AfterFunc(quietStart, func() { out.Line("starting %d %s…", n, sources) })
+	return func() { told.Stop() }
 }
 
 // errNoTools is a command line without any source of tools.
@@ -141,7 +163,7 @@ func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
 	for i := range s.plan.Steps {
 		names[i] = s.plan.Steps[i].Tool
 	}
-	s.tools, err = f.open(ctx, s.config, names, nil)
+	s.tools, err = f.open(ctx, a, s.config, names)
 	return s, err
 }
 

@@ -54,23 +54,29 @@ type performance struct {
 
 	interrupted *atomic.Bool
 	live        atomic.Pointer[record.Live]
-	full        *os.File // of --report; nil: none
-	watch       *terminal.Watch
+	full        *os.File                       // of --report; nil: none
+	watch       atomic.Pointer[terminal.Watch] // nil: nothing is shown
 	hook        *hook
 }
 
 func newPerformance(a *app, f *showFlags) *performance {
 	p := &performance{app: a, flags: f}
-	p.ctx, p.interrupted, p.stop = interruptible(p.abort)
+	p.ctx, p.interrupted, p.stop = a.interruptible(p.stopping, p.abort)
 	return p
+}
+
+// stopping says what the first interrupt does.
+func (p *performance) stopping() {
+	defer p.hold()()
+	p.app.stopping()
 }
 
 // hold takes the live view away until release is called.
 func (p *performance) hold() (release func()) {
-	if p.watch == nil {
-		return func() {}
+	if w := p.watch.Load(); w != nil {
+		return w.Hold()
 	}
-	return p.watch.Hold()
+	return func() {}
 }
 
 // abort records that the process leaves without waiting.
@@ -92,7 +98,7 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 		p.opt.Run.Deadline = time.Duration(c.Limits.Deadline)
 		p.opt.Contents = record.Contents(c.Journal.Contents)
 		var err error
-		if p.hook, err = newHook(c); err != nil {
+		if p.hook, err = newHook(c, &p.app.running); err != nil {
 			return err
 		}
 	}
@@ -126,24 +132,24 @@ func (p *performance) close() {
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
 	show := p.flags.output(p.app)
 	if show != nil {
-		p.opt.Run.Observer = func(e run.Event) { p.watch.Observe(e) }
+		p.opt.Run.Observer = func(e run.Event) { p.watch.Load().Observe(e) }
 	}
 	p.opt.OnStart = func(l record.Live) {
 		p.live.Store(&l)
 		if show != nil {
 			show.Line("run %s", l.ID())
-			p.watch = show.Watch(pl)
+			p.watch.Store(show.Watch(pl))
 		}
 	}
 	if p.store == nil && show != nil {
-		p.watch = show.Watch(pl)
+		p.watch.Store(show.Watch(pl))
 	}
 	if p.hook != nil {
 		p.opt.OnAsk = p.hook.tell
 	}
 	report, failed := begin(p.ctx)
-	if p.watch != nil {
-		p.watch.Close()
+	if w := p.watch.Load(); w != nil {
+		w.Close()
 	}
 	if p.hook != nil {
 		for _, w := range p.hook.wait() {
@@ -155,7 +161,7 @@ func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machi
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
 	if show != nil && !p.flags.JSON {
-		show.Report(report, p.watch.Elapsed())
+		show.Report(report, p.watch.Load().Elapsed())
 	}
 	failed = errors.Join(failed, p.head(report, show), p.write(report))
 	return p.outcome(report, failed)

@@ -150,7 +150,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	for i := range pl.Steps {
 		names[i] = pl.Steps[i].Tool
 	}
-	tools, err := f.open(p.ctx, c, names, nil)
+	tools, err := f.open(p.ctx, p.app, c, names)
 	if err != nil {
 		return err
 	}

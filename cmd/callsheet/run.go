@@ -120,9 +120,9 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 }
 
 // interruptible is a context that ends at the first interrupt, so that the run
-// settles; at the second the process leaves at once, after abort if it is not
-// nil.
-func interruptible(abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
+// settles, and first is called; at the second the process leaves at once, after
+// abort, and the programs of its tools end with it. Either function may be nil.
+func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupted = new(atomic.Bool)
 	signals := make(chan os.Signal, 2)
@@ -133,7 +133,11 @@ func interruptible(abort func()) (ctx context.Context, interrupted *atomic.Bool,
 				if abort != nil {
 					abort()
 				}
+				a.running.Kill() // last: what a killed program answers is no outcome
 				os.Exit(exitInterrupted)
+			}
+			if first != nil {
+				first()
 			}
 			cancel()
 		}
@@ -144,6 +148,9 @@ func interruptible(abort func()) (ctx context.Context, interrupted *atomic.Bool,
 		cancel()
 	}
 }
+
+// stopping says what the first interrupt does.
+func (a *app) stopping() { a.err().Line("stopping; press Ctrl-C again to leave now") }
 
 // inJSON says a refusal as the one line of JSON that --json promises.
 func (a *app) inJSON(err error, asJSON bool) error {

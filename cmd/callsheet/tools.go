@@ -28,7 +28,7 @@ type listCmd struct {
 
 // Run lists the tools.
 func (c *listCmd) Run(a *app) error {
-	o, err := c.openAlone(context.Background())
+	o, err := c.openAlone(context.Background(), a)
 	if err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func (c *listCmd) Run(a *app) error {
 }
 
 // openAlone opens the tools without a plan.
-func (f *toolFlags) openAlone(ctx context.Context) (*config.Opened, error) {
+func (f *toolFlags) openAlone(ctx context.Context, a *app) (*config.Opened, error) {
 	c, err := f.configuration()
 	if err != nil {
 		return nil, err
 	}
-	o, err := f.open(ctx, c, nil, nil)
+	o, err := f.open(ctx, a, c, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ type callCmd struct {
 // Run calls one tool: a plan of one step, so that it passes the same tests as
 // any other call.
 func (c *callCmd) Run(a *app) error {
-	ctx, interrupted, stop := interruptible(nil)
+	ctx, interrupted, stop := a.interruptible(a.stopping, nil)
 	defer stop()
 	text := []byte(c.Args)
 	if c.Args == "-" {
@@ -140,7 +140,7 @@ func (c *callCmd) Run(a *app) error {
 	if err != nil {
 		return refusal{err}
 	}
-	o, err := c.openAlone(ctx)
+	o, err := c.openAlone(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/tool"
-	"github.com/callsheet/callsheet/tool/internal/group"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 const (
@@ -27,6 +27,7 @@ const (
 
 // process is one start of a program.
 type process struct {
+	groups   *group.List
 	path     string
 	argv     []string
 	env      []string
@@ -67,7 +68,7 @@ func run(ctx context.Context, p process) (ending, error) {
 	stderr := &tail{max: stderrKept}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 
-	g, err := group.Start(cmd)
+	g, err := p.groups.Start(cmd)
 	if err != nil {
 		return ending{}, err
 	}

@@ -19,7 +19,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/callsheet/callsheet/tool/internal/group"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 const (
@@ -119,7 +119,7 @@ func startChild(path string, cfg *Config, log *slog.Logger) (*child, error) {
 		grace: cfg.stopGrace(), log: log,
 	}
 	var err error
-	if c.group, err = group.Start(cmd); err != nil {
+	if c.group, err = cfg.Groups.Start(cmd); err != nil {
 		closeAll()
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 // Defaults of a [Config].
@@ -80,6 +81,8 @@ type Config struct {
 	RestartsPerMinute int
 	// MaxOutput is the most bytes of one result. 0: [tool.DefaultMaxOutput].
 	MaxOutput int
+	// Groups keeps the processes of a command while they run; nil: nobody does.
+	Groups *group.List
 	// Logger gets the server's stderr (debug) and what happens to it. nil: quiet.
 	Logger *slog.Logger
 }

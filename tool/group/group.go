@@ -1,7 +1,8 @@
 // Package group runs a program at the head of a process group of its own, so
 // that what the program starts ends with it.
 //
-//	g, err := group.Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 60 & echo started"}})
+//	var running group.List
+//	g, err := running.Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 60 & echo started"}})
 //	if err != nil {
 //		return err
 //	}
@@ -13,11 +14,64 @@
 package group
 
 import (
+	"errors"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
 )
+
+// ErrKilled is the error of a start after [List.Kill].
+var ErrKilled = errors.New("no program is started any more: all were killed")
+
+// A List keeps the groups that run, so that a process which must leave at once
+// leaves none of them behind. The zero value is ready; a nil List starts programs
+// and keeps none.
+type List struct {
+	mu      sync.Mutex
+	running map[*Group]struct{}
+	killed  bool
+}
+
+// Kill kills every group that runs. None is started from then on.
+func (l *List) Kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.killed = true
+	for g := range l.running {
+		g.Signal(syscall.SIGKILL)
+	}
+}
+
+// Start starts cmd, whose SysProcAttr it sets, with a session and a group of its
+// own and no terminal to write to or to ask on. When the program ends, what is
+// left of its group is killed.
+func (l *List) Start(cmd *exec.Cmd) (*Group, error) {
+	if l == nil {
+		return start(cmd, func(*Group) {})
+	}
+	// Held over the start, or a program could come to life behind Kill's back.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.killed {
+		return nil, ErrKilled
+	}
+	g, err := start(cmd, l.forget)
+	if err != nil {
+		return nil, err
+	}
+	if l.running == nil {
+		l.running = make(map[*Group]struct{})
+	}
+	l.running[g] = struct{}{}
+	return g, nil
+}
+
+func (l *List) forget(g *Group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, g)
+}
 
 // A Group is a running program with what it started.
 type Group struct {
@@ -29,10 +83,7 @@ type Group struct {
 	ended bool // the id of the group may belong to somebody else; holding mu
 }
 
-// Start starts cmd, whose SysProcAttr it sets, with a session and a group of its
-// own and no terminal to write to or to ask on. When the program ends, what is
-// left of its group is killed.
-func Start(cmd *exec.Cmd) (*Group, error) {
+func start(cmd *exec.Cmd, ended func(*Group)) (*Group, error) {
 	cmd.SysProcAttr = attributes()
 	g := &Group{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
@@ -45,6 +96,7 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 		started <- err
 		if err == nil {
 			g.err = g.wait()
+			ended(g)
 			close(g.done)
 		}
 	}()

@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/callsheet/callsheet/tool/internal/group"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 // start runs a shell script that writes "begun" and returns a pipe that every
 // process of the group holds open.
-func start(t *testing.T, script string) (*group.Group, *bufio.Reader, *exec.Cmd) {
+func start(t *testing.T, l *group.List, script string) (*group.Group, *bufio.Reader, *exec.Cmd) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -24,7 +24,7 @@ func start(t *testing.T, script string) (*group.Group, *bufio.Reader, *exec.Cmd)
 	}
 	t.Cleanup(func() { r.Close() })
 	cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Stdout: w}
-	g, err := group.Start(cmd)
+	g, err := l.Start(cmd)
 	w.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func gone(t *testing.T, out *bufio.Reader) {
 }
 
 func TestWhatIsLeftEndsWithTheProgram(t *testing.T) {
-	g, out, cmd := start(t, "sleep 1000 & echo begun; exit 7")
+	g, out, cmd := start(t, nil, "sleep 1000 & echo begun; exit 7")
 	<-g.Done()
 	gone(t, out)
 	var exit *exec.ExitError
@@ -57,7 +57,7 @@ func TestWhatIsLeftEndsWithTheProgram(t *testing.T) {
 }
 
 func TestASignalReachesTheWholeGroup(t *testing.T) {
-	g, out, cmd := start(t, "sleep 1000 & echo begun; wait")
+	g, out, cmd := start(t, nil, "sleep 1000 & echo begun; wait")
 	g.Signal(syscall.SIGTERM)
 	<-g.Done()
 	gone(t, out)
@@ -67,7 +67,23 @@ func TestASignalReachesTheWholeGroup(t *testing.T) {
 }
 
 func TestAProgramThatCannotStart(t *testing.T) {
-	if g, err := group.Start(&exec.Cmd{Path: "/nowhere"}); err == nil || g != nil {
+	if g, err := new(group.List).Start(&exec.Cmd{Path: "/nowhere"}); err == nil || g != nil {
 		t.Errorf("got %v, %v, want an error", g, err)
+	}
+}
+
+func TestKillLeavesNoneBehind(t *testing.T) {
+	var l group.List
+	ended, _, _ := start(t, &l, "echo begun")
+	<-ended.Done()
+	a, outA, _ := start(t, &l, "trap '' TERM; sleep 1000 & echo begun; wait")
+	b, outB, _ := start(t, &l, "sleep 1000 & echo begun; exec sleep 1000")
+	l.Kill()
+	gone(t, outA)
+	gone(t, outB)
+	<-a.Done()
+	<-b.Done()
+	if g, err := l.Start(&exec.Cmd{Path: "/bin/true"}); !errors.Is(err, group.ErrKilled) {
+		t.Errorf("a start after Kill: %v, %v, want ErrKilled", g, err)
 	}
 }
