@@ -138,6 +138,12 @@ func (m *Machine) answered(e Event) {
 	try := &st.tries[len(st.tries)-1]
 	try.Start, try.End, try.Failure, try.Unrecorded = e.Start, e.End, e.Failure, e.Unrecorded
 	f := e.Failure
+	if f == nil && e.Withheld {
+		m.running--
+		st.output, st.withheld = e.Output, true
+		m.settle(i, OK, nil)
+		return
+	}
 	if f == nil {
 		f = st.decl.CheckOutput(e.Output)
 		try.Failure = f

@@ -38,6 +38,10 @@ var ErrTooDeep = errors.New("runs are nested too deep")
 // ErrDeadline is the cause with which a run's own deadline cancels it.
 var ErrDeadline = errors.New("the run's deadline passed")
 
+// ErrWithheld is a run that cannot go on because the output of a call is not in
+// its record: it feeds a secret arg, and the call cannot be made again.
+var ErrWithheld = errors.New("an output that feeds a secret is not in the record")
+
 // Options of a run. The zero value runs sequentially, within the plan's own
 // budget or its worst case, without a gate, a journal or an observer.
 type Options struct {
@@ -181,6 +185,7 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
 		plan:   p,
+		tools:  c,
 		opt:    opt,
 		secret: sync.OnceValue(newSecret),
 		done:   make(chan struct{}),
@@ -200,12 +205,14 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 // takes the next action for itself, and starts others for what else may begin.
 type driver struct {
 	plan   *plan.Plan
+	tools  *tool.Catalogue
 	opt    Options
 	scope  *call.Scope
 	secret func() []byte // of the idempotency keys of a run without a journal
 	done   chan struct{} // closed when nothing is out and nothing may start
 
-	begun map[int]machine.Action // calls that the record leaves open; before drive only
+	begun    map[int]machine.Action // calls that the record leaves open; before drive only
+	recalled map[int]bool           // steps whose withheld output was made again; before drive only
 
 	mu     sync.Mutex
 	m      *machine.Machine // holding mu
@@ -328,6 +335,8 @@ func (d *driver) work(a machine.Action) {
 		settled = false
 		r = result{err: call.ErrGone} // until there is another: who goes has allowed nothing
 		switch out, ok, err := d.reuse(a); {
+		case a.Guessed:
+			r = result{err: fmt.Errorf("step %q: %w", d.plan.Steps[a.Step].ID, ErrWithheld)}
 		case err != nil:
 			r = result{err: err}
 		case ok:
