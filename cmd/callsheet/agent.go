@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
@@ -46,8 +48,8 @@ func (f *agentFlags) show() *showFlags {
 }
 
 // setup is what resume needs of the flags.
-func (f *agentFlags) setup(c *config.Config, more ...value.Member) (value.Value, error) {
-	tools, err := f.toolFlags.setup(c)
+func (f *agentFlags) setup(c *config.Config, g *guard, more ...value.Member) (value.Value, error) {
+	tools, err := f.toolFlags.setup(c, began{onAsk: f.OnAsk}, g)
 	if err != nil {
 		return value.Value{}, err
 	}
@@ -125,11 +127,15 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	if err != nil {
 		return err
 	}
+	g, err := p.guard(tools, nil, author(policy.Agent, task, tools))
+	if err != nil {
+		return err
+	}
 	if err := p.open(cfg, tools); err != nil {
 		return err
 	}
 	defer p.close()
-	if p.opt.Setup, err = c.setup(cfg); err != nil {
+	if p.opt.Setup, err = c.setup(cfg, g); err != nil {
 		return err
 	}
 	if !c.NoJournal {
@@ -432,6 +438,10 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	defer tools.Close()
 	if h.Role == roleOfPlans {
 		return resumePlanning(p, h, m, c, tools)
+	}
+	p.flags.OnAsk = cmp.Or(p.flags.OnAsk, recallBegan(h.Setup).onAsk)
+	if _, err := p.guard(tools, nil, author(policy.Agent, h.Task.User, tools)); err != nil {
+		return err
 	}
 	if err := p.open(c, tools); err != nil {
 		return err
