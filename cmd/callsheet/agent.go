@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/callsheet/callsheet/agent"
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/config"
@@ -278,20 +276,15 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 			return err
 		}
 	} else if failed == nil {
-		if _, err := r.app.stdout.Write(indented(res.Submitted)); err != nil {
+		text, err := indented(res.Submitted)
+		if err == nil {
+			_, err = fmt.Fprintln(r.app.stdout, text)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return r.ended(res, failed)
-}
-
-// indented is a value for people who read it.
-func indented(v value.Value) []byte {
-	text := jsontext.Value(v.String())
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-		text = jsontext.Value(v.String())
-	}
-	return append(text, '\n')
 }
 
 // resultJSON is what --json prints of a run that was begun, however it ended.
