@@ -276,11 +276,7 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 			return err
 		}
 	} else if failed == nil {
-		text, err := indented(res.Submitted)
-		if err == nil {
-			_, err = fmt.Fprintln(r.app.stdout, text)
-		}
-		if err != nil {
+		if _, err := r.app.stdout.Write(indented(res.Submitted)); err != nil {
 			return err
 		}
 	}

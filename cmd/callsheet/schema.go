@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"github.com/callsheet/callsheet/value"
+	"github.com/go-json-experiment/json/jsontext"
 	"runtime"
 	"runtime/debug"
 
@@ -21,6 +23,15 @@ func (c *schemaCmd) Run(a *app) error {
 	}
 	_, err := a.stdout.Write(indented(doc))
 	return err
+}
+
+// indented is v for people who read it, with a newline at the end.
+func indented(v value.Value) []byte {
+	text := jsontext.Value(v.String())
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		text = jsontext.Value(v.String())
+	}
+	return append(text, '\n')
 }
 
 type versionCmd struct{}
