@@ -6,9 +6,8 @@ GO         ?= go
 NPM_DIR    := .cache/npm
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 30s
-RACE       ?= -race
 
-.PHONY: build demo test lint unit fuzz bench npm clean
+.PHONY: build demo test lint unit fuzz bench search npm clean
 
 build: bin/callsheet
 
@@ -25,15 +24,23 @@ lint:
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
+# The race detector makes what is exhaustive (every byte, every kill) take many
+# times as long, so that runs once without it, and in short with it.
 unit:
-	CALLSHEET_NPM=$(CURDIR)/$(NPM_DIR) $(GO) test $(RACE) -timeout 30m ./...
+	CALLSHEET_NPM=$(CURDIR)/$(NPM_DIR) $(GO) test -timeout 20m ./...
+	CALLSHEET_NPM=$(CURDIR)/$(NPM_DIR) $(GO) test -race -short -timeout 20m ./...
 
 # Each fuzz target on its own: go test takes one at a time.
 fuzz:
 	./.ci/fuzz $(FUZZTIME)
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchtime 1s ./value ./plan ./check ./run
+	$(GO) run ./bench/report
+
+# A longer search for a call that slips through the shipped policy.
+SEARCH ?= 10000000
+search:
+	CALLSHEET_SEARCH=$(SEARCH) $(GO) test -v -timeout 6h -run FiguresSearch ./policy/figures
 
 # The real MCP servers of the tests and the demo. Without node they are left
 # out, and the tests that want them say so.

@@ -16,12 +16,15 @@ const module = "github.com/callsheet/callsheet/"
 // lower levels only; a package below a room has the room's level unless it is
 // named here.
 var levels = map[string]int{
+	"internal":      1,
 	"value":         1,
 	"schema":        2,
 	"plan":          2,
 	"plan/importer": 3,
 	"tool":          3,
+	"secret":        2,
 	"machine":       4,
+	"policy":        4,
 	"check":         5,
 	"call":          6,
 	"tool/demo":     6,
@@ -34,8 +37,11 @@ var levels = map[string]int{
 	"model":         7,
 	"agent":         8,
 	"journal":       5,
-	"record":        8,
-	"terminal":      8,
+	"gate":          7,
+	"record":        9,
+	"planner":       9,
+	"terminal":      9,
+	"world":         9,
 	"cmd/callsheet": 11,
 }
 

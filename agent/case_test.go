@@ -255,11 +255,10 @@ func (w *watched) Ask(ctx context.Context, req *model.Request) (*model.Reply, er
 }
 
 // taped makes calls through the door and keeps their outcomes, as a journal
-// would; it notes which calls were made.
+// would.
 type taped struct {
 	agent.Through
-	tape  *agent.Recorded
-	calls []string
+	tape *agent.Recorded
 }
 
 func (c *taped) Call(ctx context.Context, r agent.Request) (agent.Outcome, error) {

@@ -28,15 +28,16 @@ const DefaultGrace = 5 * time.Second
 
 // A Request is one call that is to be judged or made.
 type Request struct {
-	Run     string // id of the run, "" outside one
-	Step    string // id of the step, or ROUND.N of an agent's call
-	Attempt int    // from 1
-	Rerun   bool   // the same attempt once more, after a crash
-	Tool    *tool.Declaration
-	Args    value.Value
-	Refs    []plan.Ref // where the args came from; what is below no Ref is a literal
-	Edited  bool       // the args are a person's
-	Delay   time.Duration
+	Run      string // id of the run, "" outside one
+	Step     string // id of the step, or ROUND.N of an agent's call
+	Attempt  int    // from 1
+	Rerun    bool   // the same attempt once more, after a crash
+	Tool     *tool.Declaration
+	Args     value.Value
+	Refs     []plan.Ref  // where the args came from; what is below no Ref is a literal
+	Before   value.Value // the args that a person changed into Args; no value when nobody did
+	Approved bool        // a person said yes to this very call
+	Delay    time.Duration
 	// Key makes the idempotency keys of the run; nil: they are empty.
 	Key func(step string, args value.Value) string
 	// Progress is told of the tool's progress; nil: nobody listens.
@@ -59,6 +60,7 @@ type Decision struct {
 	Code    string      // why, for programs: "rule", "tool_changed", …
 	Message string      // why, for people
 	By      string      // who: "policy", or the person
+	Person  bool        // a person was asked and decided, while the gate waited
 	Facts   value.Value // what the decision rests on, for the record; may be no value
 }
 
@@ -66,6 +68,15 @@ type Decision struct {
 // cannot judge must not let a call through.
 type Gate interface {
 	Judge(ctx context.Context, r Request) (Decision, error)
+}
+
+// A Follower is a gate that judges by what went before. It is told of the calls
+// that were let through without being judged there and then, because a person
+// answered or because a record is replayed, and of how every call ended.
+type Follower interface {
+	Gate
+	Allowed(r Request)
+	Ended(r Request, o Outcome)
 }
 
 // A Ticket is the promise of a record that may not be durable yet.
@@ -91,6 +102,17 @@ type Recorder interface {
 	Late(r Request, o Outcome)
 }
 
+// A Vault holds secrets. The door opens it last of all, so that nothing but the
+// tool sees what is in it.
+type Vault interface {
+	// Reveal puts secrets into args where placeholders name them. The error says
+	// what is wrong without the secret; the call is not made then.
+	Reveal(r Request) (value.Value, error)
+	// Redact takes secrets out of what a tool said.
+	Redact(v value.Value) value.Value
+	RedactText(s string) string
+}
+
 // A Door makes live calls. Its fields must not change while it is used.
 type Door struct {
 	Tools    *tool.Set
@@ -98,6 +120,7 @@ type Door struct {
 	Recorder Recorder      // nil: nothing is recorded
 	Grace    time.Duration // 0: DefaultGrace
 	Limits   *Limits       // per-tool concurrency and rate; nil: none
+	Vault    Vault         // nil: there are no secrets
 
 	abandoned atomic.Int64
 }
@@ -115,13 +138,16 @@ func (s *Scope) Judge(r Request) (Decision, error) {
 	if d.Gate == nil {
 		return Decision{Verdict: machine.Allow}, nil
 	}
-	dec, err := d.Gate.Judge(s.ctx, r)
-	if err != nil {
-		return dec, fmt.Errorf("judge step %q: %w", r.Step, err)
+	var dec Decision
+	if err := Guard("the gate", func() (err error) { dec, err = d.Gate.Judge(s.ctx, r); return err }); err != nil {
+		return Decision{}, fmt.Errorf("judge step %q: %w", r.Step, err)
+	}
+	if dec.Verdict == machine.Undecided {
+		return dec, fmt.Errorf("judge step %q: %w", r.Step, ErrUndecided)
 	}
 	if d.Recorder != nil {
-		if err := d.Recorder.Decided(r, dec); err != nil {
-			return dec, err
+		if err := Guard("the recorder", func() error { return d.Recorder.Decided(r, dec) }); err != nil {
+			return Decision{}, err
 		}
 	}
 	return dec, nil
@@ -136,17 +162,27 @@ func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
 	}
 	s := d.Scope(ctx)
 	defer s.Close()
-	done := make(chan end, 1)
-	go s.Start(r, func(o Outcome, err error) { done <- end{o, err} })
+	done := make(chan end, 2) // only the first counts
+	go func() {
+		defer func() { done <- end{err: ErrGone} }()
+		s.Start(r, func(o Outcome, err error) { done <- end{o, err} })
+	}()
 	e := <-done
 	return e.o, e.err
 }
 
+// CodeSecret is the failure of a call that names a secret that it cannot have.
+const CodeSecret = "secret_misplaced"
+
 // errNotMade is a call that cancellation came before.
+// ErrUndecided is the error of a gate that answers without a verdict.
+var ErrUndecided = errors.New("the gate gave no verdict")
+
 var errNotMade = errors.New("cancelled before the call")
 
 // Start makes a call on the calling goroutine, and tells deliver how it ended,
-// exactly once. When the tool gives no answer in time deliver is called from
+// exactly once. An error beside an outcome with a Start means that the call was
+// made and that the harness failed afterwards. When the tool gives no answer in time deliver is called from
 // another goroutine; Start still returns when the tool does, and says then that
 // the call was given up. A handler that ends its goroutine ends the caller's
 // too, after it was delivered.
@@ -160,19 +196,37 @@ func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
 		}
 		return false
 	}
-	if d.Limits != nil {
-		defer d.Limits.release(r.Tool.Name)
-	}
 	f := &flight{scope: s, r: r, deliver: deliver}
 	handler := d.Tools.Handler(r.Tool.Name)
 	if handler == nil {
 		now := time.Now()
-		f.finish(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
+		f.finish(Outcome{Failure: &tool.Failure{Code: tool.CodeToolError, Message: fmt.Sprintf("tool %q has no handler", r.Tool.Name), NotStarted: true}, Start: now, End: now})
 		return false
 	}
 	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
 	if f.call.Progress == nil {
 		f.call.Progress = noProgress
+	}
+	if v := d.Vault; v != nil {
+		var refused error
+		err := Guard("the vault", func() error { f.call.Args, refused = v.Reveal(r); return nil })
+		if err == nil && refused != nil {
+			fail := tool.AsFailure(refused)
+			fail.Code, fail.NotStarted = CodeSecret, true
+			now := time.Now()
+			f.finish(Outcome{Failure: fail, Start: now, End: now})
+			return false
+		}
+		if err != nil {
+			d.release(r)
+			deliver(Outcome{}, err)
+			return false
+		}
+		told := f.call.Progress
+		f.call.Progress = func(p tool.Progress) {
+			p.Message = v.RedactText(p.Message)
+			told(p)
+		}
 	}
 	return f.run(handler)
 }
@@ -195,19 +249,22 @@ func (d *Door) prepare(ctx context.Context, r Request) error {
 			return errNotMade
 		}
 	}
-	if ctx.Err() != nil {
-		if d.Limits != nil {
-			d.Limits.release(r.Tool.Name)
-		}
+	if over(ctx, time.Now()) {
+		d.release(r)
 		return errNotMade
 	}
 	if d.Recorder != nil {
-		if err := d.Recorder.Intent(ctx, r); err != nil {
-			if d.Limits != nil {
-				d.Limits.release(r.Tool.Name)
-			}
+		if err := Guard("the recorder", func() error { return d.Recorder.Intent(ctx, r) }); err != nil {
+			d.release(r)
 			return err
 		}
 	}
 	return nil
+}
+
+// release gives the call's place among the tool's calls back.
+func (d *Door) release(r Request) {
+	if d.Limits != nil {
+		d.Limits.release(r.Tool.Name)
+	}
 }

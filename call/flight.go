@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -43,15 +44,8 @@ func (s *Scope) cancel() {
 	if s.live == nil {
 		return
 	}
-	grace := s.door.Grace
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
 	for f := s.live; ; f = f.next {
-		f.end(s.ctx.Err())
-		time.AfterFunc(grace, func() {
-			f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
-		})
+		f.cancel()
 		if f.next == s.live {
 			return
 		}
@@ -168,8 +162,8 @@ func (f *flight) enter() {
 	}
 	late := s.cancelled
 	s.mu.Unlock()
-	if late { // cancelled between the last look and now: it has no grace to wait out
-		f.end(s.ctx.Err())
+	if late { // cancelled between the last look and now
+		f.cancel()
 	}
 }
 
@@ -200,6 +194,20 @@ func (f *flight) expire() {
 	f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", f.deadline.Sub(f.start))})
 }
 
+// cancel ends the context, and gives the call up when it has not answered within
+// the grace. To the call it is a cancellation, even where the run's deadline is
+// the reason: [context.Cause] tells which.
+func (f *flight) cancel() {
+	f.end(context.Canceled)
+	grace := f.scope.door.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	time.AfterFunc(grace, func() {
+		f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
+	})
+}
+
 func (f *flight) giveUp(fail *tool.Failure) {
 	if f.settled.CompareAndSwap(false, true) {
 		f.scope.door.abandoned.Add(1)
@@ -207,12 +215,47 @@ func (f *flight) giveUp(fail *tool.Failure) {
 	}
 }
 
-// finish records an outcome and delivers it.
+// finish records an outcome and delivers it; the call counts as out no more.
 func (f *flight) finish(o Outcome) {
-	if rec := f.scope.door.Recorder; rec != nil {
-		o.Ticket = rec.Outcome(f.r, o)
+	d := f.scope.door
+	d.release(f.r)
+	gone := ErrGone // until everybody has been told
+	var failed error
+	defer func() { f.deliver(o, errors.Join(gone, failed)) }()
+	if d.Vault != nil {
+		raw := o
+		// Until it is clean nothing that the tool said is told to anyone.
+		o.Output, o.Failure = value.Value{}, &tool.Failure{Code: tool.CodePanic, Lost: true, Message: "what the tool said is withheld: its secrets could not be taken out"}
+		failed = Guard("the vault", func() error { o = f.clean(raw); return nil })
 	}
-	f.deliver(o, nil)
+	if g, ok := d.Gate.(Follower); ok {
+		failed = errors.Join(failed, Guard("the gate", func() error { g.Ended(f.r, o); return nil }))
+	}
+	if d.Recorder != nil {
+		told := o
+		o.Ticket = unkept{ErrGone}
+		if err := Guard("the recorder", func() error { o.Ticket = d.Recorder.Outcome(f.r, told); return nil }); err != nil {
+			o.Ticket = unkept{err}
+		}
+	}
+	gone = nil
+}
+
+// clean takes the secrets that the tool was given out of what it said.
+func (f *flight) clean(o Outcome) Outcome {
+	v := f.scope.door.Vault
+	if v == nil {
+		return o
+	}
+	if o.Failure != nil {
+		c := *o.Failure
+		c.Message, c.Stack = v.RedactText(c.Message), v.RedactText(c.Stack)
+		o.Failure = &c
+	}
+	if !o.Output.IsZero() {
+		o.Output = v.Redact(o.Output)
+	}
+	return o
 }
 
 // run calls the handler and delivers what it answers, unless the call was given
@@ -227,46 +270,76 @@ func (f *flight) run(handler tool.Handler) (givenUp bool) {
 	f.enter()
 	timer := time.AfterFunc(limit, f.expire)
 	var out value.Value
-	var err error
+	var fail *tool.Failure
 	returned := false
 	defer func() {
-		if !returned {
-			p := recover()
-			what := "the tool ended its goroutine"
-			if p != nil {
-				what = fmt.Sprintf("the tool panicked: %v", p)
-			}
-			err = &tool.Failure{Code: tool.CodePanic, Message: what, Stack: string(debug.Stack())}
-		}
 		timer.Stop()
-		o := Outcome{Start: f.start, End: time.Now(), Output: out}
-		if err != nil {
-			o.Output = value.Value{}
-			o.Failure = tool.AsFailure(err)
-			switch {
-			case !o.Failure.Lost:
-			case f.scope.ctx.Err() != nil && o.End.Before(f.deadline):
-				// The run's own deadline cancels the call like any other reason.
-				o.Failure.Code = tool.CodeCancelled
-			case f.Err() == context.DeadlineExceeded:
-				o.Failure.Code = tool.CodeTimeout
+		if !returned && fail == nil {
+			fail = &tool.Failure{Code: tool.CodePanic, Message: "the tool ended its goroutine", Stack: string(debug.Stack())}
+		}
+		givenUp = f.land(out, fail)
+	}()
+	defer func() {
+		if !returned {
+			if p := recover(); p != nil {
+				fail = tool.Panicked("the tool", p)
 			}
-		} else if out.IsZero() {
-			o.Output = value.NullValue()
-		}
-		f.end(context.Canceled)
-		f.leave()
-		if f.settled.CompareAndSwap(false, true) {
-			f.finish(o)
-			return
-		}
-		givenUp = true
-		f.scope.door.abandoned.Add(-1)
-		if rec := f.scope.door.Recorder; rec != nil {
-			rec.Late(f.r, o)
 		}
 	}()
-	out, err = handler(f, &f.call)
+	out, err := handler(f, &f.call)
+	fail = tool.AsFailure(err) // here, because it asks the tool's own error
 	returned = true
 	return false
+}
+
+// land delivers what the handler answered.
+func (f *flight) land(out value.Value, fail *tool.Failure) (givenUp bool) {
+	o := Outcome{Start: f.start, End: time.Now(), Output: out, Failure: fail}
+	switch {
+	case fail != nil:
+		o.Output = value.Value{}
+		if fail.Lost {
+			fail.Code = f.why(fail.Code, o.End)
+		}
+	case out.IsZero():
+		o.Output = value.NullValue()
+	}
+	f.end(context.Canceled)
+	f.leave()
+	if f.settled.CompareAndSwap(false, true) {
+		f.finish(o)
+		return false
+	}
+	f.scope.door.abandoned.Add(-1)
+	if rec := f.scope.door.Recorder; rec != nil {
+		// The call is settled and told; nobody is left to hear of a failure here.
+		_ = Guard("the recorder", func() error { rec.Late(f.r, f.clean(o)); return nil })
+	}
+	return true
+}
+
+// over reports whether ctx has ended, or its deadline is past and its timer has
+// yet to run.
+func over(ctx context.Context, now time.Time) bool {
+	d, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !now.Before(d)
+}
+
+// why is the code of a call that ended without an answer: its own deadline, the
+// end of the run (a deadline of the run is one too, and not the call's), or what
+// the tool says when neither had come.
+func (f *flight) why(code string, now time.Time) string {
+	switch err := f.Err(); {
+	case err == context.DeadlineExceeded:
+		return tool.CodeTimeout
+	case err != nil:
+		return tool.CodeCancelled
+	case !now.Before(f.deadline):
+		return tool.CodeTimeout
+	case over(f.scope.ctx, now): // and the context will say so in a moment
+		return tool.CodeCancelled
+	case code == tool.CodeCancelled: // of a context of the tool's own
+		return tool.CodeConnection
+	}
+	return code
 }

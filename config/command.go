@@ -6,6 +6,7 @@ import (
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/command"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -16,7 +17,7 @@ const BelowVariable = "CALLSHEET_BELOW"
 
 // command makes the tool of one program. An error is a [*command.SpecError], or
 // that of secret, which gives the value of a secret by name.
-func (c *Config) command(source, name string, from *Command, secret func(string) (string, error)) (tool.Tool, error) {
+func (c *Config) command(source, name string, from *Command, secret func(string) (string, error), running *group.List) (tool.Tool, error) {
 	spec := command.Spec{
 		Declaration: tool.Declaration{Name: name, Description: from.Description, Effects: tool.Undeclared(), Source: "command:" + source},
 		Command:     from.Command,
@@ -25,6 +26,7 @@ func (c *Config) command(source, name string, from *Command, secret func(string)
 		Env:         append([]string(nil), from.Env...),
 		Params:      make(map[string]command.Param, len(from.Params)),
 		Format:      command.Format(from.Output),
+		Groups:      running,
 	}
 	for _, e := range from.Params {
 		spec.Params[e.Name] = command.Param{AllowDash: e.Value.AllowDash, Embed: e.Value.Embed, JSON: e.Value.JSON, Path: command.PathKind(e.Value.Path)}

@@ -14,10 +14,13 @@ import (
 
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/arith"
 	"github.com/callsheet/callsheet/tool/command"
 	"github.com/callsheet/callsheet/tool/demo"
+	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/tool/mcp"
 	"github.com/callsheet/callsheet/tool/stub"
 	"github.com/callsheet/callsheet/value"
@@ -32,14 +35,24 @@ type Options struct {
 	Stub  string       // a file of answers that take the place of every tool; "": none
 	Names []string     // the tools that exist when there is a stub and no source
 	Log   *slog.Logger // of the sources; nil: quiet
+	// Groups keeps the programs and servers while they run; nil: nobody does.
+	Groups *group.List
 }
 
 // Opened are the tools of a configuration, ready to be called.
 type Opened struct {
-	Set      *tool.Set
-	Limits   *call.Limits    // per tool; nil: none
-	Approve  map[string]bool // the tools every call of which a person must approve
-	Warnings []string        // names that look alike, tools that a server lists and that cannot be used
+	Set     *tool.Set
+	Limits  *call.Limits    // per tool; nil: none
+	Approve map[string]bool // the tools every call of which a person must approve
+	Policy  *policy.Policy  // compiled against the tools; nil: the configuration has none
+	// Secrets are those that are set in the environment, by name; Unset are the
+	// names of the others.
+	Secrets map[string]string
+	Unset   []string
+	// Untrusted are the tools of servers that are not trusted: what these say of
+	// them is anybody's text.
+	Untrusted []string
+	Warnings  []string // names that look alike, tools that a server lists and that cannot be used
 	// Declared are the tools that are only declared: without a stub they cannot
 	// be called.
 	Declared []string
@@ -65,6 +78,9 @@ type origin struct {
 	closer  io.Closer
 	refused []mcp.Refusal
 	err     error
+	named   bool // err names the source itself
+
+	untrusted bool // a server whose word about its tools is not believed
 }
 
 // Open starts the sources of c, which may be nil, and of the options. ctx bounds
@@ -76,8 +92,19 @@ func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
 	}
 	copied, doc := *c, *c.doc // faults found here are not the file's for good
 	c, copied.doc = &copied, &doc
-	origins := c.openAll(ctx, opt)
 	o := &Opened{Approve: make(map[string]bool)}
+	c.readSecrets(o)
+	if err := c.doc.err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if doc.redact, err = secret.NewRedactor(o.Secrets); err != nil {
+		return nil, err
+	}
+	if opt.Log != nil {
+		opt.Log = slog.New(secret.LogHandler(doc.redact, opt.Log.Handler()))
+	}
+	origins := c.openAll(ctx, opt)
 	for _, from := range origins {
 		if from.closer != nil {
 			o.closers = append(o.closers, from.closer)
@@ -97,12 +124,14 @@ func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
 	for _, e := range c.Sources {
 		from := &origin{name: "source " + e.Name, pointer: at("sources", e.Name)}
 		origins = append(origins, from)
-		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt.Log) })
+		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt) })
 	}
 	for _, name := range opt.Tools {
 		from := &origin{name: "--tools " + name}
 		origins = append(origins, from)
-		if b := builtin(Builtin(name)); b != nil {
+		if name == "" {
+			from.name, from.err = "--tools", errors.New("it is empty; use demo, arith or the path of a catalogue")
+		} else if b := builtin(Builtin(name)); b != nil {
 			from.tools = b
 		} else {
 			from.tools, from.err = readCatalogue(name)
@@ -122,17 +151,17 @@ func builtin(name Builtin) []tool.Tool {
 	return nil
 }
 
-func (from *origin) open(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) {
+func (from *origin) open(ctx context.Context, c *Config, name string, s *Source, opt Options) {
 	var tools []tool.Tool
 	prefix := s.Prefix
 	switch {
 	case s.MCP != nil:
 		prefix = "" // the server's source puts it there itself
-		tools, from.err = from.openMCP(ctx, c, name, s, log)
+		tools, from.err = from.openMCP(ctx, c, name, s, opt)
 	case s.Commands != nil:
 		prefix = "" // the names have it already, so that overrides find them
 		for _, e := range s.Commands {
-			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret)
+			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret, opt.Groups)
 			if err != nil {
 				from.pointer = at("sources", name, "commands", e.Name)
 				from.err = err
@@ -151,13 +180,14 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 	from.tools, from.err = only(s, tool.Prefix(prefix, tools))
 }
 
-func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, log *slog.Logger) ([]tool.Tool, error) {
+func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, opt Options) ([]tool.Tool, error) {
 	m := s.MCP
+	from.untrusted = !m.Trust
 	cfg := mcp.Config{
 		Name: name, Prefix: s.Prefix, Command: m.Command, Dir: m.Dir, Env: make(map[string]string),
 		URL: m.URL, Headers: make(map[string]mcp.Header), Proxy: m.Proxy,
 		Pool: m.Pool, Trust: m.Trust, ParseJSON: m.JSON,
-		StartTimeout: time.Duration(m.StartTimeout), MaxOutput: int(m.MaxOutput), Logger: log,
+		StartTimeout: time.Duration(m.StartTimeout), MaxOutput: int(m.MaxOutput), Logger: opt.Log, Groups: opt.Groups,
 	}
 	for _, e := range m.Env {
 		if k, v, set := strings.Cut(e, "="); set {
@@ -179,6 +209,7 @@ func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Sour
 	}
 	src, err := mcp.Open(ctx, cfg)
 	if err != nil {
+		from.named = true
 		return nil, err
 	}
 	from.closer, from.refused = src, src.Refused()
@@ -251,7 +282,7 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	var errs []error
 	refuse := func(from *origin, pointer, format string, args ...any) {
 		if from.pointer == "" {
-			errs = append(errs, fmt.Errorf("%s: %s", from.name, fmt.Sprintf(format, args...)))
+			errs = append(errs, fmt.Errorf("%s: %s", from.name, c.doc.redact.Text(fmt.Sprintf(format, args...))))
 		} else {
 			c.doc.fault(pointer, format, args...)
 		}
@@ -263,13 +294,15 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 		switch {
 		case errors.As(from.err, &spec):
 			refuse(from, from.pointer+spec.Pointer, "%s", spec.Reason)
+		case from.named:
+			refuse(from, from.pointer, "%v", from.err)
 		case from.err != nil && from.pointer != "":
 			refuse(from, from.pointer, "%s: %v", from.name, from.err)
 		case from.err != nil:
 			refuse(from, "", "%v", from.err)
 		}
 		for _, r := range from.refused {
-			o.Warnings = append(o.Warnings, fmt.Sprintf("%s: its tool %q is left out: %s", from.name, r.Name, r.Reason))
+			o.Warnings = append(o.Warnings, c.doc.redact.Text(fmt.Sprintf("%s: its tool %q is left out: %s", from.name, r.Name, r.Reason)))
 		}
 		for _, t := range from.tools {
 			if other := first[t.Name]; other != nil {
@@ -277,6 +310,12 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 				continue
 			}
 			first[t.Name] = from
+			if from.untrusted {
+				o.Untrusted = append(o.Untrusted, t.Name)
+			}
+			if err := tellsSecret(&t.Declaration, c.doc.redact); err != nil {
+				refuse(from, from.pointer, "%v", err)
+			}
 			tools = append(tools, t)
 		}
 	}
@@ -306,9 +345,12 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	}
 	if opt.Stub != "" {
 		o.Declared = nil
-		return o.stubs(opt)
+		if err := o.stubs(opt); err != nil {
+			return err
+		}
 	}
-	return nil
+	o.Policy = c.compilePolicy(o.Set.Catalogue())
+	return c.doc.err()
 }
 
 // stubs puts a stub's answers in the place of every tool.

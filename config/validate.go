@@ -42,6 +42,7 @@ func (c *Config) validate(dir string) {
 		c.validateModel(dir)
 	}
 	absolute(&c.Journal.File, dir)
+	c.readPolicy()
 }
 
 // at makes a pointer.
@@ -167,7 +168,7 @@ func (c *Config) validateCommand(source string, s *Source, e *Entry[Command], di
 	if len(c.doc.faults) > 0 {
 		return
 	}
-	_, err := c.command(source, s.Prefix+e.Name, cmd, func(string) (string, error) { return "", nil })
+	_, err := c.command(source, s.Prefix+e.Name, cmd, func(string) (string, error) { return "", nil }, nil)
 	var spec *command.SpecError
 	if errors.As(err, &spec) {
 		c.doc.fault(p+spec.Pointer, "tool %s: %s", e.Name, spec.Reason)
@@ -222,9 +223,6 @@ func (o *Override) apply(d *tool.Declaration) {
 		ReadOnly: o.Effects.ReadOnly, Destructive: o.Effects.Destructive, Idempotent: o.Effects.Idempotent,
 		OpenWorld: o.Effects.OpenWorld, Keyed: o.Effects.Keyed,
 		Allowed: o.AllowArgs, Attempts: o.Attempts, Delay: time.Duration(o.Delay), Deadline: time.Duration(o.Deadline), MaxOutput: int(o.MaxOutput),
-	}
-	if over.Destructive != nil && *over.Destructive {
-		over.ReadOnly = new(bool) // what destroys is not read-only, whatever the tool says
 	}
 	for _, a := range o.Args {
 		over.Args = append(over.Args, tool.Arg{Pattern: a.Name, Role: tool.Role(a.Value)})

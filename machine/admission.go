@@ -223,11 +223,10 @@ func (m *Machine) begin(i int, n int32, rerun bool) (Action, bool) {
 
 func (m *Machine) action(k ActionKind, i, attempt int) Action {
 	st := &m.steps[i]
-	a := Action{Kind: k, Step: i, Attempt: attempt, Tool: st.decl, Args: st.args, Refs: m.plan.Steps[i].Refs, Edited: st.edited, Guessed: st.guessed && !st.edited}
-	if st.edited {
-		a.Refs = nil
+	return Action{
+		Kind: k, Step: i, Attempt: attempt, Tool: st.decl, Args: st.args, Refs: m.plan.Steps[i].Refs,
+		Before: st.before, Approved: st.person, Guessed: st.guessed && st.before.IsZero(),
 	}
-	return a
 }
 
 func (m *Machine) reserve(st *step, n int32) {

@@ -13,7 +13,7 @@ import (
 // then.
 func (m *Machine) Apply(e Event) error {
 	if e.Kind == Cancel {
-		m.cancel()
+		m.cancel(e.Message)
 		return nil
 	}
 	if e.Step < 0 || e.Step >= len(m.steps) {
@@ -22,6 +22,9 @@ func (m *Machine) Apply(e Event) error {
 	st := &m.steps[e.Step]
 	switch e.Kind {
 	case Judged:
+		if e.Verdict == Undecided || e.Verdict > Ask {
+			return m.misfit(e, "was judged without a verdict")
+		}
 		switch st.phase {
 		case judging:
 		case waiting:
@@ -50,11 +53,7 @@ func (m *Machine) Apply(e Event) error {
 		case judging:
 			m.running--
 		case calling:
-			k := len(st.tries) - 1
-			st.tries = st.tries[:k]
-			m.calls--
-			m.left++
-			m.running--
+			m.unmake(st)
 		default:
 			return m.misfit(e, "has no call that an old outcome could stand for")
 		}
@@ -69,16 +68,24 @@ func (m *Machine) Apply(e Event) error {
 		if st.phase != waiting || !st.lost {
 			return m.misfit(e, "does not wait for a resolution")
 		}
+		if e.Resolution == 0 || e.Resolution > GiveUp {
+			return m.misfit(e, "was resolved without a resolution")
+		}
 		m.resolved(e)
 	case Reopened:
 		if st.phase != waiting || st.lost {
 			return m.misfit(e, "does not wait for a verdict")
 		}
 		if !e.Args.IsZero() {
-			st.args, st.edited = e.Args, true
+			if st.before.IsZero() {
+				st.before = st.args
+			}
+			st.args = e.Args
 		}
 		m.unwait(e.Step)
 		m.makeReady(e.Step)
+	default:
+		return m.misfit(e, fmt.Sprintf("has an event of no kind (%d)", e.Kind))
 	}
 	m.finish()
 	return nil
@@ -94,7 +101,7 @@ func (m *Machine) judged(e Event) {
 		m.running--
 		m.reserve(st, 0)
 		if m.cancelled {
-			m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+			m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 			return
 		}
 	} else {
@@ -119,6 +126,7 @@ func (m *Machine) judged(e Event) {
 		m.wait(i, &Cause{m.plan.Steps[i].ID, code, e.Message})
 	case Allow:
 		st.approved = true
+		st.person = st.person || e.Person
 		if st.phase == waiting {
 			m.makeReady(i)
 			return
@@ -154,23 +162,26 @@ func (m *Machine) answered(e Event) {
 			return
 		}
 	}
-	effect := !st.decl.Effects.ReadOnly
-	try.MayHaveHappened = effect && !f.Retryable
-	retry := f.Retryable
-	if f.Lost {
-		if !st.decl.Effects.Repeatable() {
-			m.running--
-			m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
-			return
-		}
-		if m.cancelled && f.Code == tool.CodeCancelled {
-			m.running--
-			m.settle(i, Cancelled, cancelledCause(id))
-			return
-		}
-		retry = true
+	if f.Code == tool.CodeToolChanged {
+		m.unmake(st)
+		m.settle(i, Denied, &Cause{id, f.Code, f.Message})
+		return
 	}
-	if !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
+	effect := !st.decl.Effects.ReadOnly
+	try.MayHaveHappened = effect && !f.Retryable && !f.NotStarted
+	switch {
+	case f.Lost && !st.decl.Effects.Repeatable():
+		m.running--
+		m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
+		return
+	case f.Code == tool.CodeCancelled && (f.Lost || f.NotStarted):
+		// By what the call says, not by whether Cancel has come: both are on their
+		// way at once, and the status must not depend on which is first.
+		m.running--
+		m.settle(i, Cancelled, m.cancelledCause(id))
+		return
+	}
+	if retry := f.Retryable || f.Lost; !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
 		m.running--
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return
@@ -188,7 +199,7 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	st := &m.steps[i]
 	d := time.Duration(0)
 	if base := st.decl.Delay; base > 0 {
-		d = min(base<<min(st.attempt-2, 20), maxDelay)
+		d = min(min(base, maxDelay)<<min(st.attempt-2, 20), maxDelay) // bounded first: a shift must not overflow
 		h := uint32(2166136261)
 		for _, b := range []byte(m.plan.Steps[i].ID) {
 			h = (h ^ uint32(b)) * 16777619
@@ -199,12 +210,15 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	return max(d, min(max(f.After, 0), maxRetryAfter))
 }
 
-// lost decides about a call that was out when the process died.
+// lost decides about a call that was out when the process died, or that was
+// given up because the run was interrupted.
 func (m *Machine) lost(e Event) {
 	i, st := e.Step, &m.steps[e.Step]
 	try := &st.tries[len(st.tries)-1]
-	try.Start, try.Crashed = e.Start, true
-	if !st.decl.Effects.Repeatable() {
+	try.Start, try.End, try.Failure, try.Crashed = e.Start, e.End, e.Failure, e.Failure == nil
+	started := e.Failure == nil || !e.Failure.NotStarted
+	try.MayHaveHappened = e.Failure != nil && started && !st.decl.Effects.ReadOnly
+	if started && !st.decl.Effects.Repeatable() {
 		m.running--
 		m.reserve(st, 0)
 		st.lost = true
@@ -224,7 +238,7 @@ func (m *Machine) rerun(i int) {
 	}
 	if m.cancelled {
 		m.running--
-		m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+		m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 		return
 	}
 	if a, ok := m.begin(i, st.attempt, true); ok {
@@ -259,11 +273,11 @@ func (m *Machine) resolved(e Event) {
 }
 
 // cancel stops new calls. What is out settles by its own events.
-func (m *Machine) cancel() {
+func (m *Machine) cancel(why string) {
 	if m.cancelled {
 		return
 	}
-	m.cancelled = true
+	m.cancelled, m.why = true, why
 	// Retries that were granted but not handed out are not made.
 	for _, a := range m.again {
 		m.takeBack(a.Step)
@@ -275,26 +289,30 @@ func (m *Machine) cancel() {
 			if m.steps[i].lost {
 				m.settle(i, Uncertain, m.steps[i].cause)
 			} else {
-				m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+				m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 			}
 		}
 	}
 	m.finish()
 }
 
-// takeBack undoes a call that was begun and not made.
-func (m *Machine) takeBack(i int) {
-	st := &m.steps[i]
-	k := len(st.tries) - 1
-	st.tries = st.tries[:k]
+// unmake undoes the last call of a step, which was begun and not made.
+func (m *Machine) unmake(st *step) {
+	st.tries = st.tries[:len(st.tries)-1]
 	m.calls--
 	m.left++
 	m.running--
+}
+
+// takeBack settles a step whose call cancellation came before.
+func (m *Machine) takeBack(i int) {
+	st := &m.steps[i]
+	m.unmake(st)
 	id := m.plan.Steps[i].ID
-	if k > 0 && st.tries[k-1].Failure != nil {
+	if k := len(st.tries); k > 0 && st.tries[k-1].Failure != nil {
 		f := st.tries[k-1].Failure
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return
 	}
-	m.settle(i, Cancelled, cancelledCause(id))
+	m.settle(i, Cancelled, m.cancelledCause(id))
 }

@@ -2,19 +2,35 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 )
 
 func (m *Machine) wait(i int, c *Cause) {
 	st := &m.steps[i]
+	m.unpend(i)
 	st.phase, st.cause = waiting, c
 	m.waiting++
-	m.recount()
+	// What stands behind it holds no calls back from others: asking reserves
+	// nothing. Each step is passed once, however many others wait.
+	stack := append(m.stack[:0], int32(i))
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, d := range m.dependents(int(j)) {
+			if dep := &m.steps[d]; !dep.stalled && dep.phase != settled {
+				m.unpend(int(d))
+				dep.stalled = true
+				stack = append(stack, d)
+			}
+		}
+	}
+	m.stack = stack
 }
 
 func (m *Machine) unwait(i int) {
 	m.steps[i].cause = nil
 	m.waiting--
-	m.recountWithout(i)
+	m.recount(i)
 }
 
 func (m *Machine) makeReady(i int) {
@@ -30,11 +46,9 @@ func (m *Machine) makeReady(i int) {
 	m.ready.add(int(st.place))
 }
 
-// recount finds the steps that stand behind a waiting one: asking reserves
-// nothing, so neither they nor it hold calls back from others.
-func (m *Machine) recount() { m.recountWithout(-1) }
-
-func (m *Machine) recountWithout(free int) {
+// recount finds the steps that stand behind a waiting one when free waits no
+// more.
+func (m *Machine) recount(free int) {
 	m.head = 0
 	m.prefix = nil
 	m.pendingSum = 0
@@ -42,8 +56,7 @@ func (m *Machine) recountWithout(free int) {
 		st := &m.steps[j]
 		st.stalled = false
 		for _, d := range m.plan.Steps[j].Deps {
-			dep := &m.steps[d]
-			if d != free && dep.phase == waiting || dep.stalled {
+			if dep := &m.steps[d]; d != free && dep.phase == waiting || dep.stalled {
 				st.stalled = true
 				break
 			}
@@ -73,6 +86,9 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 		}
 		return
 	}
+	if s == Cancelled {
+		return // nothing failed: what depends on it was never started either
+	}
 	stack := append(m.stack[:0], int32(i))
 	for len(stack) > 0 {
 		j := stack[len(stack)-1]
@@ -90,6 +106,26 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 		}
 	}
 	m.stack = stack
+}
+
+// trace finds for every stalled step the one that it waits for: the first, in
+// the order of its dependencies.
+func (m *Machine) trace() {
+	for _, j := range m.order {
+		st := &m.steps[j]
+		if !st.stalled || st.phase == settled {
+			continue
+		}
+		for _, d := range m.plan.Steps[j].Deps {
+			if dep := &m.steps[d]; dep.phase == waiting {
+				st.behind = int32(d)
+				break
+			} else if dep.stalled && dep.phase != settled {
+				st.behind = dep.behind
+				break
+			}
+		}
+	}
 }
 
 // finish settles what can never run once nothing else can change.
@@ -116,40 +152,51 @@ func (m *Machine) leftover(i int) (Status, *Cause) {
 	case s.Wave < 0:
 		return Blocked, m.blockedCause(i)
 	case m.cancelled:
-		return Cancelled, cancelledCause(s.ID)
+		return Cancelled, m.cancelledCause(s.ID)
 	case st.phase == waiting:
 		return Waiting, st.cause
 	case st.stalled:
-		for _, d := range s.Deps {
-			if dep := &m.steps[d]; dep.phase == waiting || dep.stalled {
-				_, c := m.leftover(d)
-				return Waiting, c
-			}
-		}
+		return Waiting, m.steps[st.behind].cause
 	}
-	return Cancelled, cancelledCause(s.ID)
+	return Cancelled, m.cancelledCause(s.ID)
 }
 
-func cancelledCause(id string) *Cause {
-	return &Cause{id, string(Cancelled), "the run was cancelled before the step settled"}
+func (m *Machine) cancelledCause(id string) *Cause {
+	message := "the run was cancelled before the step settled"
+	if m.why != "" {
+		message += ": " + m.why
+	}
+	return &Cause{id, string(Cancelled), message}
 }
 
 // blockedCause names what keeps a step from ever running: an unknown id, or the
-// cycle that it is on or behind.
+// cycle that it is on or behind. Every step on the way there has the same cause,
+// which is kept for them: a plan may be one long chain of such steps.
 func (m *Machine) blockedCause(i int) *Cause {
-	seen := map[int]bool{}
-	for !seen[i] {
-		seen[i] = true
+	if m.blocked == nil {
+		m.blocked = make([]*Cause, len(m.steps))
+	}
+	var way []int
+	var cause *Cause
+	passed := &Cause{} // marks the steps of this walk
+	for cause == nil {
 		s := &m.plan.Steps[i]
-		if len(s.Unknown) > 0 {
-			return &Cause{s.ID, "unknown_dependency", fmt.Sprintf("after names %q, which is no step", s.Unknown[0])}
-		}
-		for _, d := range s.Deps {
-			if m.plan.Steps[d].Wave < 0 {
-				i = d
-				break
-			}
+		switch known := m.blocked[i]; {
+		case known == passed:
+			cause = &Cause{s.ID, "cycle", "the step depends on itself, directly or through others"}
+		case known != nil:
+			cause = known
+		case len(s.Unknown) > 0:
+			way = append(way, i)
+			cause = &Cause{s.ID, "unknown_dependency", fmt.Sprintf("after names %q, which is no step", s.Unknown[0])}
+		default:
+			way = append(way, i)
+			m.blocked[i] = passed
+			i = s.Deps[slices.IndexFunc(s.Deps, func(d int) bool { return m.plan.Steps[d].Wave < 0 })]
 		}
 	}
-	return &Cause{m.plan.Steps[i].ID, "cycle", "the step depends on itself, directly or through others"}
+	for _, j := range way {
+		m.blocked[j] = cause
+	}
+	return cause
 }

@@ -205,7 +205,7 @@ func TestHostile065_OfManyAnswersExactlyOneHolds(t *testing.T) {
 func TestHostile068_EditedArgsAreJudgedAnew(t *testing.T) {
 	w := newWorld(t)
 	opt := record.Options{Run: run.Options{Gate: gateFunc(func(r call.Request) machine.Verdict {
-		if r.Tool.Name == "send" && !r.Edited {
+		if r.Tool.Name == "send" && r.Before.IsZero() {
 			return machine.Ask
 		}
 		return machine.Allow

@@ -39,6 +39,14 @@ func of(ms ...value.Member) value.Value {
 	return value.ObjectOf(kept...)
 }
 
+// onlyTrue leaves a false flag out.
+func onlyTrue(b bool) value.Value {
+	if !b {
+		return value.Value{}
+	}
+	return value.BoolValue(true)
+}
+
 func optional(s string) value.Value {
 	if s == "" {
 		return value.Value{}
@@ -50,10 +58,12 @@ func optional(s string) value.Value {
 func (w *writer) Decided(r call.Request, d call.Decision) error {
 	body := []value.Member{
 		{Key: "step", Value: text(r.Step)},
+		{Key: "tool", Value: text(r.Tool.Name)},
 		{Key: "verdict", Value: text(d.Verdict.String())},
 		{Key: "code", Value: optional(d.Code)},
 		{Key: "message", Value: optional(d.Message)},
 		{Key: "by", Value: optional(d.By)},
+		{Key: "person", Value: onlyTrue(d.Person)},
 		{Key: "facts", Value: d.Facts},
 		{Key: "args_digest", Value: w.seal.digest(r.Tool, r.Args)},
 	}
@@ -177,6 +187,7 @@ func failureBody(f *tool.Failure) value.Value {
 	}
 	flag("retryable", f.Retryable)
 	flag("lost", f.Lost)
+	flag("not_started", f.NotStarted)
 	if f.After > 0 {
 		ms = append(ms, value.Member{Key: "after_ms", Value: value.Int(f.After.Milliseconds())})
 	}

@@ -80,14 +80,43 @@ func (d *driver) past(at int, p Past) error {
 	if takes && p.Args != (value.Digest{}) && !a.Guessed && !d.usesRecalled(i) && d.seal(a) != p.Args {
 		return misfit("resolves to other args than were recorded")
 	}
+	if takes {
+		if err := d.follow(a, e, p.Begun); err != nil {
+			return err
+		}
+	}
 	if p.Begun {
 		return nil
 	}
 	delete(d.begun, i)
+	if f := e.Failure; e.Kind == machine.Answered && f != nil && f.Code == tool.CodeCancelled && (f.Lost && a.Tool.Effects.Repeatable() || f.NotStarted) {
+		e.Kind = machine.Lost // the interrupt that cancelled it is over: it is made again
+	}
 	if err := d.m.Apply(e); err != nil {
 		return misfit(err.Error())
 	}
 	return nil
+}
+
+// follow tells a gate that judges by what went before of an action that it did
+// not judge here and now.
+func (d *driver) follow(a machine.Action, e machine.Event, begun bool) error {
+	g, ok := d.opt.Gate.(call.Follower)
+	if !ok || e.Kind == machine.Judged && !begun {
+		return nil
+	}
+	r := d.request(a)
+	return call.Guard("the gate", func() error {
+		g.Allowed(r)
+		switch {
+		case begun:
+		case e.Kind == machine.Reused:
+			g.Ended(r, call.Outcome{Output: e.Output})
+		case e.Kind == machine.Answered:
+			g.Ended(r, call.Outcome{Output: e.Output, Failure: e.Failure, Start: e.Start, End: e.End})
+		}
+		return nil
+	})
 }
 
 // needed reports whether the withheld output of a step must be made again: where

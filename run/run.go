@@ -35,6 +35,10 @@ const MaxNesting = 3
 // ErrTooDeep is the error of a run that would nest deeper than [MaxNesting].
 var ErrTooDeep = errors.New("runs are nested too deep")
 
+// ErrNothing is the error of a run without a plan, without tools, or with a tool
+// that has no handler.
+var ErrNothing = errors.New("there is nothing to run")
+
 // ErrDeadline is the cause with which a run's own deadline cancels it.
 var ErrDeadline = errors.New("the run's deadline passed")
 
@@ -52,6 +56,7 @@ type Options struct {
 	Deadline time.Duration // of the whole run; 0: none
 	Grace    time.Duration // for calls that are out when the run is cancelled; 0: 5 s
 	Gate     call.Gate     // nil: every call is allowed
+	Vault    call.Vault    // nil: there are no secrets
 	Limits   *call.Limits  // per tool; nil: none
 
 	// ID is the run's id, which tools are told; "": a new one of this run alone.
@@ -91,6 +96,15 @@ const (
 	Settled                   // a step has its status
 	Ended                     // the run is over or paused; Report says how
 )
+
+// String is the name of the kind in small letters: "called".
+func (k EventKind) String() string {
+	names := [...]string{"started", "called", "noted", "returned", "asked", "settled", "ended"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("kind %d", k)
+	}
+	return names[k]
+}
 
 // An Event is one notice for whoever watches a run.
 type Event struct {
@@ -146,10 +160,20 @@ func nesting(ctx context.Context) int {
 	return n
 }
 
-// Do runs a plan to its end, or until it can only wait for a person. When ctx
-// ends no new call begins, the calls that are out get the grace, and the report
-// says what was cancelled.
+// Do runs a plan to its end, or until it can only wait for a person.
+//
+// When ctx ends, or Options.Deadline passes, no new call begins and the calls that
+// are out get Options.Grace to answer. That is no error: the report has what was
+// done, "cancelled" for the steps that were not, and "uncertain" for calls with an
+// effect that did not answer in time; [machine.Report.OK] is false.
+//
+// The error is [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
+// that of a gate, a vault or a recorder which could not do its work; with all but
+// the first two comes a report of what had been done until then.
 func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := startable(p, tools); err != nil {
+		return nil, err
+	}
 	depth := nesting(ctx)
 	if depth >= MaxNesting {
 		return nil, fmt.Errorf("%w: %d", ErrTooDeep, depth+1)
@@ -160,7 +184,7 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		defer cancel()
 	}
 	ctx = context.WithValue(ctx, parentKey{}, depth+1)
-	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits}
+	door := &call.Door{Tools: tools, Gate: opt.Gate, Grace: opt.Grace, Limits: opt.Limits, Vault: opt.Vault}
 	if opt.Recorder != nil {
 		door.Recorder = opt.Recorder
 	}
@@ -176,10 +200,27 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 	return d.drive(ctx)
 }
 
+// startable reports what is missing for a run.
+func startable(p *plan.Plan, tools *tool.Set) error {
+	switch {
+	case p == nil:
+		return fmt.Errorf("%w: the plan is nil", ErrNothing)
+	case tools == nil:
+		return fmt.Errorf("%w: the set of tools is nil", ErrNothing)
+	}
+	for i := range p.Steps {
+		name := p.Steps[i].Tool
+		if tools.Catalogue().Get(name) != nil && tools.Handler(name) == nil {
+			return fmt.Errorf("%w: the tool %q of step %q is declared without a handler", ErrNothing, name, p.Steps[i].ID)
+		}
+	}
+	return nil
+}
+
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	gated := opt.Gate != nil
 	for i := range opt.Past {
-		gated = gated || opt.Past[i].Event.Kind == machine.Judged && !opt.Past[i].Begun
+		gated = gated || opt.Past[i].Event.Kind == machine.Judged
 	}
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
@@ -247,7 +288,8 @@ func (d *driver) lose(ctx context.Context) error {
 		if !open || a.Kind != machine.Call {
 			continue
 		}
-		if err := d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt); err != nil {
+		err := call.Guard("the recorder", func() error { return d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt) })
+		if err != nil {
 			return err
 		}
 		if err := d.m.Apply(machine.Event{Kind: machine.Lost, Step: i, Attempt: a.Attempt}); err != nil {
@@ -269,7 +311,7 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 	case <-d.done:
 	case <-ctx.Done():
 		d.mu.Lock()
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(ctx))
 		d.news()
 		d.mu.Unlock()
 		<-d.done
@@ -285,6 +327,9 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 // that may begin. It ends the run when nothing is out. Holding mu.
 func (d *driver) next() (first machine.Action, ok bool) {
 	d.news()
+	if d.failed != nil {
+		d.m.Apply(machine.Event{Kind: machine.Cancel}) // no further call; what is out settles
+	}
 	for d.failed == nil {
 		a, more := d.m.Next()
 		if !more {
@@ -328,22 +373,27 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
-		if a.Guessed {
+		r = result{err: call.ErrGone} // until there is another: who goes has allowed nothing
+		switch out, ok, err := d.reuse(a); {
+		case a.Guessed:
 			r = result{err: fmt.Errorf("step %q: %w", d.plan.Steps[a.Step].ID, ErrWithheld)}
-		} else if out, ok := d.reuse(a); ok {
+		case err != nil:
+			r = result{err: err}
+		case ok:
 			r = result{reused: out}
-			if d.opt.Recorder != nil {
-				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
+		case a.Kind == machine.Judge:
+			dec, err := d.scope.Judge(d.request(a))
+			r = result{dec: dec, err: err}
+		default:
+			if err := d.follow(a, machine.Event{}, true); err != nil {
+				r = result{err: err}
+			} else if d.scope.Start(d.request(a), deliver) {
+				settled = true
+				return
 			}
-		} else if a.Kind == machine.Judge {
-			r = result{}
-			r.dec, r.err = d.scope.Judge(d.request(a))
-		} else if d.scope.Start(d.request(a), deliver) {
-			settled = true
-			return
 		}
-		settled = true
 		d.keep(&r)
+		settled = true
 		d.mu.Lock()
 		d.apply(a, r)
 		next, ok := d.next()
@@ -357,20 +407,23 @@ func (d *driver) work(a machine.Action) {
 
 // settle applies a result outside a worker and starts what may begin then.
 func (d *driver) settle(a machine.Action, r result) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.apply(a, r)
+		if next, ok := d.next(); ok {
+			go d.work(next)
+		}
+	}()
 	d.keep(&r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.apply(a, r)
-	if next, ok := d.next(); ok {
-		go d.work(next)
-	}
 }
 
 // keep waits until an outcome is durable: before that nobody may see it, and
 // nothing that follows from it may begin.
 func (d *driver) keep(r *result) {
-	if r.o.Ticket != nil && r.err == nil {
-		r.unkept = r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context()))
+	if t := r.o.Ticket; t != nil {
+		r.o.Ticket, r.unkept = nil, call.ErrGone // in case the recorder goes
+		r.unkept = call.Guard("the recorder", func() error { return t.Wait(context.WithoutCancel(d.scope.Context())) })
 	}
 }
 
@@ -378,18 +431,26 @@ func (d *driver) keep(r *result) {
 func (d *driver) apply(a machine.Action, r result) {
 	d.out--
 	if err := d.feed(a, r); err != nil && d.failed == nil {
-		// No further call: the machine is stopped, and what is out settles.
 		d.failed = err
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
 	}
 }
 
+// cancel stops new calls; the first reason is the one that the report gives.
+// Holding mu.
+func (d *driver) cancel(why error) {
+	e := machine.Event{Kind: machine.Cancel}
+	if why != nil && why != context.Canceled { // which says no more than that
+		e.Message = why.Error()
+	}
+	d.m.Apply(e)
+}
+
 func (d *driver) feed(a machine.Action, r result) error {
-	if r.err != nil {
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+	if r.err != nil && r.o.Start.IsZero() { // nothing was called
+		d.cancel(r.err)
 		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
 		if a.Kind == machine.Judge {
-			e = machine.Event{Kind: machine.Judged, Step: a.Step}
+			e = machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: machine.Deny}
 		}
 		d.m.Apply(e)
 		return r.err
@@ -398,44 +459,61 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return d.m.Apply(machine.Event{Kind: machine.Reused, Step: a.Step, Output: r.reused})
 	}
 	if a.Kind == machine.Judge {
-		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Code: r.dec.Code, Message: r.dec.Message})
+		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Person: r.dec.Person, Code: r.dec.Code, Message: r.dec.Message})
 		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
 			d.tell(Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)})
 		}
 		return err
 	}
 	if r.o.NotMade {
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(d.scope.Context()))
 		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
 	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
-	if r.unkept != nil {
+	if lost := errors.Join(r.err, r.unkept); lost != nil {
 		// The call was made, so its result stands in the report; no other
 		// call is made.
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(lost)
+	} else if r.o.Failure != nil && r.o.Failure.Code == tool.CodeCancelled && d.scope.Context().Err() != nil {
+		d.cancel(context.Cause(d.scope.Context())) // it may come before drive's own
 	}
 	err := d.m.Apply(machine.Event{
 		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,
 		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
 	})
-	return errors.Join(r.unkept, err)
+	return errors.Join(r.err, r.unkept, err)
 }
 
-// reuse looks for an old outcome of a step before its first call.
-func (d *driver) reuse(a machine.Action) (value.Value, bool) {
+// reuse looks for an old outcome of a step before its first call, and records
+// that it is taken.
+func (d *driver) reuse(a machine.Action) (out value.Value, ok bool, err error) {
 	if d.opt.Reuse == nil || a.Attempt != 1 || a.Rerun {
-		return value.Value{}, false
+		return value.Value{}, false, nil
 	}
-	return d.opt.Reuse(d.plan.Steps[a.Step].ID, a.Tool, a.Args)
+	id := d.plan.Steps[a.Step].ID
+	err = call.Guard("the reuse of outcomes", func() error { out, ok = d.opt.Reuse(id, a.Tool, a.Args); return nil })
+	if err != nil || !ok {
+		return value.Value{}, false, err
+	}
+	if err := d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false); err != nil {
+		return value.Value{}, false, err
+	}
+	if d.opt.Recorder != nil {
+		err = call.Guard("the recorder", func() error { return d.opt.Recorder.Reused(id, a.Tool, a.Args, out) })
+	}
+	return out, true, err
 }
 
 func (d *driver) request(a machine.Action) call.Request {
 	s := &d.plan.Steps[a.Step]
-	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Edited: a.Edited, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
+	r := call.Request{Step: s.ID, Attempt: a.Attempt, Rerun: a.Rerun, Tool: a.Tool, Args: a.Args, Refs: a.Refs, Before: a.Before, Approved: a.Approved, Delay: a.Delay, Key: d.opt.Key, Run: d.opt.ID}
 	if d.opt.Observer != nil {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if d.over {
+				return // a handler that was given up still talks
+			}
 			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}
@@ -466,10 +544,16 @@ func (d *driver) settled(i int) Event {
 	return Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)}
 }
 
+// tell tells the observer. One that panics is told no more, and fails the run.
+// Holding mu.
 func (d *driver) tell(e Event) {
-	if d.opt.Observer != nil {
-		e.Time = time.Now()
-		d.opt.Observer(e)
+	if d.opt.Observer == nil {
+		return
+	}
+	e.Time = time.Now()
+	if err := call.Guard("the observer", func() error { d.opt.Observer(e); return nil }); err != nil {
+		d.opt.Observer = nil
+		d.failed = errors.Join(d.failed, err)
 	}
 }
 

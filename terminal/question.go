@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/callsheet/callsheet/internal/lookalike"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -51,12 +52,12 @@ func isTarget(r tool.Role) bool {
 // returns how many bytes of it are not shown. Where that is not 0 the call must
 // not be approved before it was shown in full (spec/hostile.md 66).
 func (o *Output) Question(q Question, full bool) (hidden int) {
-	o.Line("step %s wants to call %s", Escape(q.Step), Escape(q.Tool))
+	o.Line("step %s wants to call %s", q.Step, q.Tool)
 	if q.Message != "" {
-		o.Line("  because  %s", Escape(q.Message))
+		o.Line("  because  %s", q.Message)
 	}
 	if q.Run != "" {
-		o.Line("  run      %s, the question expires %s", Escape(q.Run), q.Expires.UTC().Format(time.RFC3339))
+		o.Line("  run      %s, the question expires %s", q.Run, q.Expires.UTC().Format(time.RFC3339))
 	}
 	var leaves []leaf
 	collect(&leaves, q.Decl, q.Args, "")
@@ -77,7 +78,7 @@ func (o *Output) Question(q Question, full bool) (hidden int) {
 		if cut > 0 {
 			more = fmt.Sprintf(" … %d bytes not shown", cut)
 		}
-		o.Line("  %-8s %s = %s%s", l.role, Escape(l.pointer), Escape(text), more)
+		o.Line("  %-8s %s = %s%s", l.role, l.pointer, text, more)
 		if s, ok := l.v.Text(); ok {
 			for _, note := range lookalikes(s) {
 				o.Line("           ^ %s", note)
@@ -122,42 +123,21 @@ func lookalikes(s string) (notes []string) {
 		if len(notes) == maxLookalikes {
 			return notes
 		}
-		if isASCII(word) {
+		if lookalike.ASCII(word) {
 			continue
 		}
 		if strings.Contains(strings.Trim(word, "."), ".") {
 			if _, err := netip.ParseAddr(word); err != nil {
 				if ascii, err := idna.Punycode.ToASCII(strings.ToLower(word)); err == nil && ascii != word {
-					notes = append(notes, fmt.Sprintf("the host %s is %s", Escape(word), Escape(ascii)))
+					notes = append(notes, fmt.Sprintf("the host %s is %s", word, ascii))
 				}
 			}
 		}
-		if scripts := scriptsOf(word); len(scripts) > 1 {
-			notes = append(notes, fmt.Sprintf("%s mixes letters of %s", Escape(word), strings.Join(scripts, " and ")))
+		if scripts := lookalike.Scripts(word); len(scripts) > 1 {
+			notes = append(notes, fmt.Sprintf("%s mixes letters of %s", word, strings.Join(scripts, " and ")))
 		}
 	}
 	return notes
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// confusable are the scripts whose letters pass for one another.
-var confusable = []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic"}
-
-func scriptsOf(word string) (scripts []string) {
-	for _, name := range confusable {
-		if strings.IndexFunc(word, func(r rune) bool { return unicode.Is(unicode.Scripts[name], r) }) >= 0 {
-			scripts = append(scripts, name)
-		}
-	}
-	return scripts
 }
 
 // Targets is what a call acts on, as one text: calls of one tool that have it in

@@ -37,7 +37,7 @@ type Watch struct {
 	running []*running // in the order in which they began
 	first   map[string]time.Time
 	drawn   int       // lines of the live view on the screen
-	held    bool      // somebody else has the screen
+	held    int       // how many others have the screen
 	last    time.Time // when it was drawn
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -210,17 +210,17 @@ func (w *Watch) Hold() (release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.erase()
-	w.held = true
+	w.held++
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.held = false
+		w.held--
 	}
 }
 
 // draw puts the live view over the one before.
 func (w *Watch) draw(now time.Time) {
-	if w.held {
+	if w.held > 0 {
 		return
 	}
 	width, height := w.out.size()
@@ -265,11 +265,11 @@ func (w *Watch) frame(now time.Time, width, height int) []string {
 		head += fmt.Sprintf(", %d not ok", w.failed)
 	}
 	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
-	lines := []string{strong.Render(Fit(head, width-1))}
+	lines := []string{w.out.paint(strong, Fit(head, width-1))}
 	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
 	for i, r := range w.running {
 		if i == room {
-			lines = append(lines, faint.Render(Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
+			lines = append(lines, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
 			break
 		}
 		line := fmt.Sprintf("  %s  %s  %s", Escape(r.step), Escape(r.tool), short(now.Sub(r.since)))

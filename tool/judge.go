@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/schema"
@@ -12,12 +11,17 @@ import (
 
 // CheckArgs judges resolved args against the declaration: the input schema, and
 // names that it does not declare (spec/plan.md §3). nil means that they fit.
-// The failure has code "invalid_args" and names every fault and its path.
+// The failure has code "invalid_args" and names every fault and its path. The
+// name of a secret counts as a text of which nothing else is known.
 func (d *Declaration) CheckArgs(args value.Value) *Failure {
 	if d.Input == nil {
 		return nil
 	}
+	shown, holes := d.SecretHoles(args)
 	faults := d.Input.Validate(args)
+	if holes != nil {
+		faults = d.Input.FitsWithHoles(shown, holes)
+	}
 	undeclared := d.Undeclared(args)
 	if len(faults) == 0 && len(undeclared) == 0 {
 		return nil
@@ -39,12 +43,12 @@ func (d *Declaration) Undeclared(args value.Value) []string {
 // undeclared says what is wrong with a name and what may have been meant.
 func (d *Declaration) undeclared(name string) string {
 	declared := d.Input.Names()
-	says := fmt.Sprintf("/%s: the tool declares no arg %s", clip(value.EscapePointer(name)), quote(name))
+	says := fmt.Sprintf("/%s: the tool declares no arg %s", value.Excerpt(value.EscapePointer(name)), value.Quoted(name))
 	if near := Nearest(name, declared, 1); len(near) > 0 {
-		return says + "; did you mean " + quote(near[0]) + "?"
+		return says + "; did you mean " + value.Quoted(near[0]) + "?"
 	}
 	for i := range declared {
-		declared[i] = quote(declared[i])
+		declared[i] = value.Quoted(declared[i])
 	}
 	const most = 20
 	if len(declared) > most {
@@ -87,17 +91,3 @@ func (d *Declaration) MaxAttempts() int {
 	}
 	return DefaultAttempts
 }
-
-// clip shortens what is quoted from outside to 80 characters.
-func clip(s string) string {
-	const most = 80
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-func quote(s string) string { return strconv.Quote(clip(s)) }

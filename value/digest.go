@@ -1,10 +1,10 @@
 package value
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -31,7 +31,9 @@ func (v Value) Digest() Digest {
 		return *d
 	}
 	h := sha256.New()
-	v.canonical(h)
+	w := bufio.NewWriterSize(h, hashBuffer)
+	v.canonical(w)
+	w.Flush()
 	var d Digest
 	h.Sum(d[:0])
 	v.n.digest.Store(&d)
@@ -41,41 +43,49 @@ func (v Value) Digest() Digest {
 // Canonical is the text over which the digest is taken.
 func (v Value) Canonical() string {
 	var b strings.Builder
-	v.canonical(&b)
+	w := bufio.NewWriterSize(&b, hashBuffer)
+	v.canonical(w)
+	w.Flush()
 	return b.String()
 }
 
-func (v Value) canonical(w io.Writer) {
-	put := func(s string) { io.WriteString(w, s) }
+// hashBuffer is what a hash is fed at once: some of its blocks, so that no
+// bracket is a call of its own, and small enough for the many small values.
+const hashBuffer = 512
+
+// canonical writes the canonical text; neither a hash nor a builder gives an
+// error.
+func (v Value) canonical(w *bufio.Writer) {
 	switch v.n.kind {
 	case List:
-		put("[")
+		w.WriteByte('[')
 		for i, e := range v.children().vals {
 			if i > 0 {
-				put(",")
+				w.WriteByte(',')
 			}
 			e.canonical(w)
 		}
-		put("]")
+		w.WriteByte(']')
 	case Object:
 		c := v.children()
-		order := make([]int, len(c.keys))
-		for i := range order {
-			order[i] = i
+		var few [16]int
+		order := few[:0]
+		for i := range c.keys {
+			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return strings.Compare(c.keys[a], c.keys[b]) })
-		put("{")
+		w.WriteByte('{')
 		for i, k := range order {
 			if i > 0 {
-				put(",")
+				w.WriteByte(',')
 			}
-			w.Write(AppendQuote(nil, c.keys[k]))
-			put(":")
+			w.Write(AppendQuote(w.AvailableBuffer(), c.keys[k]))
+			w.WriteByte(':')
 			c.vals[k].canonical(w)
 		}
-		put("}")
+		w.WriteByte('}')
 	default:
-		put(v.n.text)
+		w.WriteString(v.n.text)
 	}
 }
 

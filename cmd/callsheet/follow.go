@@ -24,7 +24,7 @@ var errStopped = errors.New("the run has stopped")
 
 // Run follows a run until it ends or stops. The exit code is that of the run.
 func (c *watchCmd) Run(a *app) error {
-	ctx, interrupted, stop := interruptible(nil)
+	ctx, interrupted, stop := a.interruptible(nil, nil)
 	defer stop()
 	store, id, err := c.find(ctx, a, c.ID)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *watchCmd) ended(a *app, store *journal.Store, id string, out *terminal.
 		a.err().Line("callsheet: there is no report: %s", err)
 		return nil
 	}
-	out.Report(report, watch.Elapsed())
+	out.Report(h.Plan, report, watch.Elapsed())
 	out.Line("head %s", h.Summary.Head.String())
 	for i := range report.Steps {
 		if report.Steps[i].Status == machine.Waiting {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,6 +80,7 @@ var runID = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
 type running struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
+	pipe           *os.File // which the script may hold open
 }
 
 // start runs a plan that calls script, a shell script that must write "begun" to
@@ -113,7 +115,8 @@ func start(t *testing.T, script string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
+	r.pipe = f
 	if line, _ := bufio.NewReader(f).ReadString('\n'); line != "begun\n" {
 		t.Fatalf("the script wrote %q; stderr: %s", line, &r.stderr)
 	}
@@ -135,12 +138,15 @@ func TestHostile061_OneInterruptSettles(t *testing.T) {
 	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || r.stdout.String() != want {
 		t.Errorf("got exit %d, stdout %s, stderr %s; want 130 and %s", code, &r.stdout, &r.stderr, want)
 	}
+	if want := "stopping; press Ctrl-C again to leave now\n"; !strings.HasPrefix(r.stderr.String(), want) {
+		t.Errorf("stderr %q, want %q first", &r.stderr, want)
+	}
 }
 
 func TestHostile061_TwoInterruptsLeave(t *testing.T) {
 	// The tool says when it was asked to stop, and then does not: without the
 	// second interrupt the report would come.
-	r := start(t, `trap 'echo asked > asked' TERM; echo begun > $1; while :; do sleep 0.05; done`)
+	r := start(t, `exec 3>$1; trap 'echo asked > asked' TERM; (trap '' TERM; exec sleep 1000) & echo begun >&3; while :; do sleep 0.05; done`)
 	r.interrupt(t)
 	asked := filepath.Join(r.cmd.Dir, "asked")
 	for range 1000 {
@@ -153,5 +159,12 @@ func TestHostile061_TwoInterruptsLeave(t *testing.T) {
 	r.cmd.Wait()
 	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || r.stdout.Len() != 0 {
 		t.Errorf("got exit %d, stdout %s, stderr %s; want 130 and nothing", code, &r.stdout, &r.stderr)
+	}
+	// Whatever the tool started ends with the command, and lets go of the pipe.
+	if err := r.pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r.pipe); err != nil || len(rest) > 0 {
+		t.Errorf("after the second interrupt: %q, %v; want the end of the pipe", rest, err)
 	}
 }

@@ -54,15 +54,33 @@ type performance struct {
 
 	interrupted *atomic.Bool
 	live        atomic.Pointer[record.Live]
-	full        *os.File // of --report; nil: none
-	watch       *terminal.Watch
+	full        *os.File                            // of --report; nil: none
+	watch       atomic.Pointer[terminal.Watch]      // nil: nothing is shown
+	view        atomic.Pointer[terminal.AgentWatch] // of the agent that goes on; nil: none does
 	hook        *hook
 }
 
 func newPerformance(a *app, f *showFlags) *performance {
 	p := &performance{app: a, flags: f}
-	p.ctx, p.interrupted, p.stop = interruptible(p.abort)
+	p.ctx, p.interrupted, p.stop = a.interruptible(p.stopping, p.abort)
 	return p
+}
+
+// stopping says what the first interrupt does.
+func (p *performance) stopping() {
+	defer p.hold()()
+	p.app.stopping()
+}
+
+// hold takes the live view away until release is called.
+func (p *performance) hold() (release func()) {
+	if w := p.view.Load(); w != nil {
+		return w.Hold()
+	}
+	if w := p.watch.Load(); w != nil {
+		return w.Hold()
+	}
+	return func() {}
 }
 
 // abort records that the process leaves without waiting.
@@ -84,17 +102,9 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 		p.opt.Run.Deadline = time.Duration(c.Limits.Deadline)
 		p.opt.Contents = record.Contents(c.Journal.Contents)
 		var err error
-		if p.hook, err = newHook(c); err != nil {
+		if p.hook, err = newHook(c, &p.app.running); err != nil {
 			return err
 		}
-	}
-	if len(tools.Approve) > 0 {
-		rule := approvals(tools.Approve)
-		g, err := p.asking(rule)
-		if err != nil {
-			return err
-		}
-		p.opt.Run.Gate, p.opt.Policy = g, rule.digest()
 	}
 	for _, w := range tools.Warnings {
 		p.app.err().Line("warning: %s", w)
@@ -124,38 +134,49 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
+	report, failed := p.conduct(pl, begin)
+	return p.conclude(pl, report, failed)
+}
+
+// conduct runs pl and shows it.
+func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) (*machine.Report, error) {
 	show := p.flags.output(p.app)
 	if show != nil {
-		p.opt.Run.Observer = func(e run.Event) { p.watch.Observe(e) }
+		p.opt.Run.Observer = func(e run.Event) { p.watch.Load().Observe(e) }
 	}
 	p.opt.OnStart = func(l record.Live) {
 		p.live.Store(&l)
 		if show != nil {
 			show.Line("run %s", l.ID())
-			p.watch = show.Watch(pl)
+			p.watch.Store(show.Watch(pl))
 		}
 	}
 	if p.store == nil && show != nil {
-		p.watch = show.Watch(pl)
+		p.watch.Store(show.Watch(pl))
 	}
 	if p.hook != nil {
 		p.opt.OnAsk = p.hook.tell
 	}
 	report, failed := begin(p.ctx)
-	if p.watch != nil {
-		p.watch.Close()
+	if w := p.watch.Load(); w != nil {
+		w.Close()
 	}
 	if p.hook != nil {
 		for _, w := range p.hook.wait() {
 			p.app.err().Line("warning: %s", w)
 		}
 	}
-	failed = stored(failed)
+	return report, stored(failed)
+}
+
+// conclude reports a run and says by the exit code how it ended.
+func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
+	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
 	if show != nil && !p.flags.JSON {
-		show.Report(report, p.watch.Elapsed())
+		show.Report(pl, report, p.watch.Load().Elapsed())
 	}
 	failed = errors.Join(failed, p.head(report, show), p.write(report))
 	return p.outcome(report, failed)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 const (
@@ -28,6 +27,7 @@ const (
 
 // process is one start of a program.
 type process struct {
+	groups   *group.List
 	path     string
 	argv     []string
 	env      []string
@@ -57,90 +57,57 @@ func (e ending) said() string {
 	return ": " + s
 }
 
-// child is a running program. mu guards ended, after which the id of the group
-// may belong to somebody else.
-type child struct {
-	cmd   *exec.Cmd
-	mu    sync.Mutex
-	ended bool
-}
-
-// signal sends sig to the whole group, unless it is gone.
-func (c *child) signal(sig syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		signalGroup(c.cmd.Process.Pid, sig)
-	}
-}
-
-// finish kills what is left of the group once the program itself has ended.
-func (c *child) finish() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	signalGroup(c.cmd.Process.Pid, syscall.SIGKILL)
-	c.ended = true
-}
-
 // run starts p and waits for its end. The error is that it could not start.
 func run(ctx context.Context, p process) (ending, error) {
-	c := &child{cmd: &exec.Cmd{
-		Path: p.path, Args: p.argv, Env: p.env, Dir: p.dir,
-		SysProcAttr: attributes(), WaitDelay: drainFor,
-	}}
+	cmd := &exec.Cmd{Path: p.path, Args: p.argv, Env: p.env, Dir: p.dir, WaitDelay: drainFor}
 	if p.hasStdin {
-		c.cmd.Stdin = strings.NewReader(p.stdin)
+		cmd.Stdin = strings.NewReader(p.stdin)
 	}
-	stdout := &capped{max: p.max, over: func() { c.signal(syscall.SIGKILL) }}
+	flood := make(chan struct{})
+	stdout := &capped{max: p.max, over: func() { close(flood) }}
 	stderr := &tail{max: stderrKept}
-	c.cmd.Stdout, c.cmd.Stderr = stdout, stderr
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 
-	started, done := make(chan error, 1), make(chan error, 1)
-	go func() {
-		// On Linux the child dies with the thread that started it, so this
-		// thread must live as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
-		started <- err
-		if err == nil {
-			done <- c.wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	g, err := p.groups.Start(cmd)
+	if err != nil {
 		return ending{}, err
 	}
-	err, stopped := c.await(ctx, done)
+	stopped := await(ctx, g, flood)
 
-	end := ending{stdout: stdout.buf, stderr: stderr.String(), stopped: stopped, tooLarge: stdout.full, held: errors.Is(err, exec.ErrWaitDelay)}
-	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+	end := ending{stdout: stdout.buf, stderr: stderr.String(), stopped: stopped, tooLarge: stdout.full, held: errors.Is(g.Err(), exec.ErrWaitDelay)}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.signal = status.Signal()
 	} else {
-		end.code = c.cmd.ProcessState.ExitCode()
+		end.code = cmd.ProcessState.ExitCode()
 	}
 	return end, nil
 }
 
-// await waits for the program, and stops it when ctx ends first.
-func (c *child) await(ctx context.Context, done <-chan error) (err error, stopped bool) {
+// await waits for the program, and stops it when its output floods or ctx ends
+// first.
+func await(ctx context.Context, g *group.Group, flood <-chan struct{}) (stopped bool) {
 	select {
-	case err = <-done:
-		return err, false
+	case <-g.Done():
+		return false
+	case <-flood:
+		g.Signal(syscall.SIGKILL)
+		<-g.Done()
+		return false
 	case <-ctx.Done():
 	}
 	select {
-	case err = <-done: // both at once: an answer is an answer
-		return err, false
+	case <-g.Done(): // both at once: an answer is an answer
+		return false
 	default:
 	}
-	c.signal(syscall.SIGTERM)
+	g.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(killAfter)
 	defer timer.Stop()
 	select {
-	case err = <-done:
+	case <-g.Done():
 	case <-timer.C:
-		c.signal(syscall.SIGKILL)
-		err = <-done
+		g.Signal(syscall.SIGKILL)
+		<-g.Done()
 	}
-	return err, true
+	return true
 }

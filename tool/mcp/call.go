@@ -63,7 +63,7 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	case err != nil:
 		return exchange{}, err
 	case now != f.digest:
-		return exchange{}, &tool.Failure{Code: CodeToolChanged, Message: fmt.Sprintf(
+		return exchange{}, &tool.Failure{Code: tool.CodeToolChanged, Message: fmt.Sprintf(
 			"the server now defines %q in another way than when the run began; look at the new definition and start again", f.name)}
 	}
 	ex := &exchange{
@@ -103,9 +103,10 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 	switch {
 	case got.answered:
 		return got, nil
-	case errors.Is(err, sdk.ErrSessionMissing), got.status == http.StatusNotFound:
-		// The server knew no such session, so it ran nothing. With some bodies
-		// the SDK does not see that.
+	case got.status == http.StatusNotFound:
+		// The server knew no such session, so it ran nothing. The SDK's
+		// ErrSessionMissing would not do: with some bodies it does not come, and
+		// it comes as well when only the rest of a stream was asked for.
 		got.sent = false
 		sess.fail(errSessionEnded)
 	case got.sent || ctx.Err() != nil || !errors.Is(err, sdk.ErrConnectionClosed) && !sess.dead():
@@ -173,7 +174,8 @@ func (s *Source) unsent(ctx context.Context, err error) *tool.Failure {
 		f = &tool.Failure{Code: tool.CodeConnection, Message: plain(err).Error()}
 	}
 	f.Message += " (the call was not sent)"
-	f.Retryable = !errors.Is(err, errClosed) && !errors.Is(context.Cause(ctx), errClosed)
+	f.NotStarted = errors.Is(err, errClosed) || errors.Is(context.Cause(ctx), errClosed)
+	f.Retryable = !f.NotStarted
 	return f
 }
 

@@ -11,13 +11,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callsheet/callsheet/tool/group"
 )
 
 const (
@@ -74,7 +76,7 @@ type child struct {
 	exited chan struct{} // closed once the process was reaped; state is set before
 	state  string        // "exit status 1"
 
-	pid   int
+	group *group.Group
 	grace time.Duration
 	stop  sync.Once
 	log   *slog.Logger
@@ -103,50 +105,35 @@ func startChild(path string, cfg *Config, log *slog.Logger) (*child, error) {
 		files = append(files, r, w)
 	}
 	cmd := &exec.Cmd{
-		Path:        path,
-		Args:        slices.Clone(cfg.Command),
-		Dir:         cfg.Dir,
-		Env:         environment(cfg),
-		Stdin:       pipes[0][0],
-		Stdout:      pipes[1][1],
-		Stderr:      pipes[2][1],
-		SysProcAttr: groupAttr(),
+		Path:   path,
+		Args:   slices.Clone(cfg.Command),
+		Dir:    cfg.Dir,
+		Env:    environment(cfg),
+		Stdin:  pipes[0][0],
+		Stdout: pipes[1][1],
+		Stderr: pipes[2][1],
 	}
 	c := &child{
 		stdin: pipes[0][1], stdout: pipes[1][0],
 		exited: make(chan struct{}), stderrDone: make(chan struct{}),
 		grace: cfg.stopGrace(), log: log,
 	}
-	started := make(chan error, 1)
+	var err error
+	if c.group, err = cfg.Groups.Start(cmd); err != nil {
+		closeAll()
+		return nil, err
+	}
+	for _, f := range []*os.File{pipes[0][0], pipes[1][1], pipes[2][1]} {
+		f.Close()
+	}
 	go func() {
-		// The death signal of Linux follows the thread that made the child, so
-		// that thread must live as long as the child does.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		for _, f := range []*os.File{pipes[0][0], pipes[1][1], pipes[2][1]} {
-			f.Close()
-		}
-		if err != nil {
-			for _, f := range []*os.File{c.stdin, c.stdout, pipes[2][0]} {
-				f.Close()
-			}
-			started <- err
-			return
-		}
-		c.pid = cmd.Process.Pid
-		started <- nil
-		_ = cmd.Wait() // the outcome is in ProcessState
-		signalGroup(c.pid, kill)
+		<-c.group.Done()
 		deadline := time.Now().Add(drainTime)
 		_ = c.stdout.SetReadDeadline(deadline)
 		_ = pipes[2][0].SetReadDeadline(deadline)
 		c.state = cmd.ProcessState.String()
 		close(c.exited)
 	}()
-	if err := <-started; err != nil {
-		return nil, err
-	}
 	go c.drainStderr(pipes[2][0])
 	return c, nil
 }
@@ -185,14 +172,14 @@ func (c *child) shutdown() {
 	c.stop.Do(func() {
 		_ = c.stdin.Close()
 		go func() {
-			for _, sig := range []signal{terminate, kill} {
+			for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 				timer := time.NewTimer(c.grace)
 				select {
 				case <-c.exited:
 					timer.Stop()
 					return
 				case <-timer.C:
-					c.signal(sig)
+					c.group.Signal(sig)
 				}
 			}
 		}()
@@ -200,15 +187,7 @@ func (c *child) shutdown() {
 }
 
 // kill ends the group of a server that broke the rules.
-func (c *child) kill() { c.signal(kill) }
-
-func (c *child) signal(sig signal) {
-	select {
-	case <-c.exited: // its group is gone, and the number may be another's
-	default:
-		signalGroup(c.pid, sig)
-	}
-}
+func (c *child) kill() { c.group.Signal(syscall.SIGKILL) }
 
 // wait returns once the process is reaped and its output was read.
 func (c *child) wait() {

@@ -84,10 +84,15 @@ func (t *httpTransport) checkRedirect(req *http.Request, via []*http.Request) er
 func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	ex := exchangeFrom(ctx)
+	// Every request of the SDK for a call has the call's context: its own POST,
+	// the notification that cancels it, and the GET that asks for the rest of a
+	// stream that broke. Only the POST tells whether the call was sent.
+	carries := false
 	var wrote atomic.Bool
 	if id, ok := requestID(req); req.Method == http.MethodPost && !ok {
-		ex = nil // a notification: the one that cancels a call has the call's context
+		ex = nil
 	} else if ok && ex != nil {
+		carries = true
 		if !t.wire.register(ex, id) {
 			cancel()
 			return nil, context.Canceled
@@ -122,7 +127,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err != nil {
 		cancel()
-		if ex != nil && !wrote.Load() {
+		if carries && !wrote.Load() {
 			t.wire.unsent(ex)
 		}
 		return nil, err
@@ -133,7 +138,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	body.endless = body.stream && req.Method == http.MethodGet && ex == nil
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		body.max = envelopeRoom // an explanation, not a result
-		if ex != nil {
+		if carries {
 			t.wire.refused(ex, resp.StatusCode, retryAfter(resp.Header, time.Now()))
 		}
 	}

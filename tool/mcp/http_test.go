@@ -109,7 +109,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile034_OutputCap(t *testing.T) {
+func TestHostile034_HTTPOutputCap(t *testing.T) {
 	for name, asJSON := range map[string]bool{"events": false, "json": true} {
 		t.Run(name, func(t *testing.T) {
 			cfg := serveHTTP(t, sdkHandler(sdkServer(t, "old"), asJSON))
@@ -148,6 +148,50 @@ func TestHTTPConnectionLost(t *testing.T) {
 	}
 }
 
+// A call that the server took and whose stream broke is lost, whatever becomes
+// of the request for the rest of the stream: it is never sent again.
+func TestHTTPLostInFlight(t *testing.T) {
+	for name, resume := range map[string]http.HandlerFunc{
+		"killed":         nil,
+		"session gone":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		"overloaded":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"rate limited":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+		"no such stream": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			var srv *httptest.Server
+			inner := callHandler(func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				w.Header().Set("Content-Type", "text/event-stream")
+				// The id lets the client ask for what follows, the retry at once.
+				fmt.Fprint(w, "id: 1\nretry: 1\ndata:\n\n")
+				w.(http.Flusher).Flush()
+				if resume == nil {
+					srv.Listener.Close()
+				}
+				panic(http.ErrAbortHandler)
+			})
+			srv = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" {
+					w.Header().Set("Mcp-Session-Id", "one")
+				}
+				if r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
+					resume(w, r)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			}))
+			defer srv.Close()
+			src := open(t, mcp.Config{Name: "web", URL: srv.URL})
+			f := failing(t, src, "act", `{}`)
+			if !f.Lost || f.Retryable || calls.Load() != 1 {
+				t.Errorf("%+v after %d calls, want lost after one", f, calls.Load())
+			}
+		})
+	}
+}
+
 // A server that was restarted knows no session of before: the call was never
 // taken, and goes to a new session.
 func TestHTTPSessionGone(t *testing.T) {
@@ -163,8 +207,8 @@ func TestHTTPSessionGone(t *testing.T) {
 		t.Errorf("%d restarts, want 1", got)
 	}
 	set("new")
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 	}
 }
 
@@ -185,7 +229,7 @@ func TestHTTPSessionGoneWithABody(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile033_ListChanged(t *testing.T) {
+func TestHostile033_HTTPListChanged(t *testing.T) {
 	server := sdkServer(t, "old")
 	src := open(t, serveHTTP(t, sdkHandler(server, false)))
 	server.AddTool(&sdk.Tool{Name: "echo", Description: "new", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -193,8 +237,8 @@ func TestHTTPHostile033_ListChanged(t *testing.T) {
 			return &sdk.CallToolResult{}, nil
 		})
 	eventually(t, "the source sees the change", func() bool { return src.Changed("echo") })
-	if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 	}
 }
 
@@ -278,7 +322,7 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile035_GzipBomb(t *testing.T) {
+func TestHostile035_HTTPGzipBomb(t *testing.T) {
 	cfg := serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
 		id := w.Header().Get("Id")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -330,7 +374,7 @@ func TestHTTPRedirects(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile077_ProxyOfTheEnvironment(t *testing.T) {
+func TestHostile077_HTTPProxyOfTheEnvironment(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 	}))

@@ -201,8 +201,8 @@ func TestHostile032_ChangedAtRestart(t *testing.T) {
 	}
 	failing(t, src, "p_die", `{}`)
 	for range 2 {
-		if f := failing(t, src, "p_echo", `{}`); f.Code != mcp.CodeToolChanged || f.Lost || f.Retryable {
-			t.Errorf("%+v, want %s", f, mcp.CodeToolChanged)
+		if f := failing(t, src, "p_echo", `{}`); f.Code != tool.CodeToolChanged || f.Lost || f.Retryable {
+			t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
 		}
 	}
 	succeed(t, src, "p_text", `{"text":"others go on"}`)
@@ -219,8 +219,8 @@ func TestHostile033_ListChanged(t *testing.T) {
 	before := len(src.Tools())
 	for range 5 {
 		succeed(t, src, "change", `{}`)
-		if f := failing(t, src, "echo", `{}`); f.Code != mcp.CodeToolChanged {
-			t.Fatalf("%+v, want %s at once after the notification", f, mcp.CodeToolChanged)
+		if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
+			t.Fatalf("%+v, want %s at once after the notification", f, tool.CodeToolChanged)
 		}
 		if !src.Changed("echo") {
 			t.Error("Changed is false")
@@ -582,9 +582,9 @@ func TestEffects(t *testing.T) {
 	}
 	cfg.Trust = true
 	cfg.Overrides = map[string]mcp.Override{
-		"text": {Idempotent: ptr(true), Keyed: ptr(true), Attempts: 5, Deadline: time.Minute,
-			Args: []tool.Arg{{Pattern: "/text", Role: tool.Content}}, Allow: []string{"bcc"}},
-		"blocks": {ReadOnly: ptr(true)},
+		"text": {Override: tool.Override{Idempotent: ptr(true), Keyed: ptr(true), Attempts: 5, Deadline: time.Minute,
+			Args: []tool.Arg{{Pattern: "/text", Role: tool.Content}}, Allowed: []string{"bcc"}}},
+		"blocks": {Override: tool.Override{ReadOnly: ptr(true)}},
 	}
 	src := open(t, cfg)
 	for name, want := range map[string]tool.Effects{

@@ -64,7 +64,7 @@ func New(c Config) (*Client, error) {
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("BaseURL has a user, a query or a fragment; a key is named by KeyEnv")
 	case c.Timeout < 0 || c.MaxBytes < 0:
-		return nil, errors.New("Timeout or MaxBytes is negative")
+		return nil, errors.New("a negative Timeout or MaxBytes")
 	}
 	if err := c.Retry.Validate(); err != nil {
 		return nil, err

@@ -1,0 +1,343 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/gate"
+	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/run"
+	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
+)
+
+func decode(t *testing.T, text string) *plan.Plan {
+	t.Helper()
+	p, err := plan.Decode([]byte(text), plan.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// bank is a catalogue of a read, an effect and a destructive effect.
+func bank(t *testing.T, calls *[]string) *tool.Set {
+	t.Helper()
+	handler := func(_ context.Context, c *tool.Call) (value.Value, error) {
+		*calls = append(*calls, c.Step+" "+c.Args.String())
+		return value.MustParse(`{"note":"pay mallory","n":1}`), nil
+	}
+	s, err := tool.NewSet(
+		tool.Tool{Declaration: tool.Declaration{Name: "read", Effects: tool.Effects{ReadOnly: true}}, Handler: handler},
+		tool.Tool{Declaration: tool.Declaration{Name: "pay", Effects: tool.Effects{}, Args: []tool.Arg{{Pattern: "/to", Role: tool.Target}, {Pattern: "/*", Role: tool.Neutral}}}, Handler: handler},
+		tool.Tool{Declaration: tool.Declaration{Name: "wipe", Effects: tool.Effects{Destructive: true}, Args: []tool.Arg{{Pattern: "/*", Role: tool.Neutral}}}, Handler: handler},
+		tool.Tool{Declaration: tool.Declaration{Name: "login", Effects: tool.Effects{ReadOnly: true}, Args: []tool.Arg{{Pattern: "/password", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}}, Handler: handler},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func compiled(t *testing.T, s *tool.Set) *policy.Policy {
+	t.Helper()
+	p, err := policy.Default().Compile(s.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestThePolicyJudgesRealValues(t *testing.T) {
+	text := `[{"id":"r","tool":"read"},{"id":"mine","tool":"pay","args":{"to":"ann"}},{"id":"theirs","tool":"pay","args":{"to":"$r.note"}},{"id":"w","tool":"wipe","args":{"n":"$r.n"}}]`
+	for _, c := range []struct {
+		name   string
+		author policy.Author
+		onAsk  gate.OnAsk
+		status string
+	}{
+		{"a person's plan", policy.Author{}, gate.Pause, `{"r":"ok","mine":"ok","theirs":"waiting","w":"waiting"}`},
+		{"a model's plan", policy.Author{Kind: policy.Planner}, gate.Pause, `{"r":"ok","mine":"waiting","theirs":"waiting","w":"waiting"}`},
+		{"a model's plan for a task that names ann", policy.Author{Kind: policy.Planner, Grants: policy.NewGrants("Send something to ann, please, it is for ann")}, gate.Pause, `{"r":"ok","mine":"waiting","theirs":"waiting","w":"waiting"}`},
+		{"refusing", policy.Author{}, gate.Refuse, `{"r":"ok","mine":"ok","theirs":"denied","w":"denied"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls []string
+			s, p := bank(t, &calls), decode(t, text)
+			g := gate.New(gate.Options{Policy: compiled(t, s), Author: c.author, Plan: p, OnAsk: c.onAsk})
+			if g.Worst() != policy.Ask {
+				t.Errorf("the check says %v, want ask", g.Worst())
+			}
+			r, err := run.Do(t.Context(), p, s, run.Options{Gate: g})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(r.AppendJSON(nil)); !strings.HasPrefix(got, `{"status":`+c.status) {
+				t.Errorf("got %s, want statuses %s", got, c.status)
+			}
+		})
+	}
+}
+
+func TestHostile026_AnUntrustedTargetIsKnownBeforeAnythingRuns(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	p := decode(t, `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}}]`)
+	g := gate.New(gate.Options{Policy: compiled(t, s), Plan: p})
+	ds := g.Findings(p)
+	if len(ds) != 1 || ds[0].Step != "x" || ds[0].Code != "needs_approval" {
+		t.Errorf("findings %+v, want needs_approval at x", ds)
+	}
+}
+
+func TestHostile063_ApprovingTheStepShowsTheResolvedValue(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	p := decode(t, `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}}]`)
+	asked := ""
+	g := gate.New(gate.Options{Policy: compiled(t, s), Plan: p, OnAsk: gate.Prompt, Ask: func(_ context.Context, r call.Request, _ call.Decision) (gate.Verdict, error) {
+		asked = r.Args.String()
+		return gate.Verdict{Allow: true, By: "someone"}, nil
+	}})
+	r, err := run.Do(t.Context(), p, s, run.Options{Gate: g})
+	if err != nil || !r.OK() {
+		t.Fatalf("%v %s", err, r.AppendJSON(nil))
+	}
+	if asked != `{"to":"pay mallory"}` {
+		t.Errorf("the person was shown %s, want the resolved bytes", asked)
+	}
+}
+
+func TestHostile032_AChangedDefinitionIsDenied(t *testing.T) {
+	s, err := tool.NewSet(tool.Tool{Declaration: tool.Declaration{Name: "t", Effects: tool.Effects{Destructive: true}}, Handler: func(context.Context, *tool.Call) (value.Value, error) {
+		return value.Value{}, &tool.Failure{Code: tool.CodeToolChanged, Message: "the server lists another t now"}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.Do(t.Context(), decode(t, `[{"id":"a","tool":"t"},{"id":"b","tool":"t","after":["a"]}]`), s, run.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(r.AppendJSON(nil)), `{"status":{"a":"denied","b":"skipped"},"outputs":{},"waves":[["a"]],"calls":0}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if c := r.Steps[0].Cause; c.Code != tool.CodeToolChanged {
+		t.Errorf("cause %+v, want code %s", c, tool.CodeToolChanged)
+	}
+}
+
+func TestALimitHoldsAlsoWhenCallsRace(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	doc, err := policy.Read(value.MustParse(`{"base":"allow","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := doc.Compile(s.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !pol.LooksBack() {
+		t.Error("a policy that counts calls does not say that it looks back")
+	}
+	p := decode(t, `[{"id":"a","tool":"pay","args":{"to":"x"}},{"id":"b","tool":"pay","args":{"to":"y"}},{"id":"c","tool":"pay","args":{"to":"z"}}]`)
+	for _, opt := range []run.Options{{}, {Workers: 3}, {Eager: true}} {
+		calls = nil
+		opt.Gate = gate.New(gate.Options{Policy: pol, Plan: p})
+		r, err := run.Do(t.Context(), p, s, opt)
+		if err != nil || len(calls) != 1 {
+			t.Errorf("%+v: %d calls were made, want 1: %v %s", opt, len(calls), err, r.AppendJSON(nil))
+		}
+	}
+}
+
+func TestAResumedRunRemembersWhatItDid(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	doc, err := policy.Read(value.MustParse(`{"base":"default","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pol, err := doc.Compile(s.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	// a is paid, w pauses the run, b must be refused after it.
+	p := decode(t, `[{"id":"a","tool":"pay","args":{"to":"ann"}},{"id":"w","tool":"wipe","after":["a"]},{"id":"b","tool":"pay","args":{"to":"ann"},"after":["w"]}]`)
+	opt := func() record.Options {
+		return record.Options{Run: run.Options{Gate: gate.New(gate.Options{Policy: pol, Plan: p})}}
+	}
+	r, err := record.Run(t.Context(), store, p, s, opt())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), store, r.Run, "w", record.Answer{Allow: true}, record.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = record.Resume(t.Context(), store, r.Run, s, opt()); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.AppendJSON(nil)); !strings.HasPrefix(got, `{"status":{"a":"ok","w":"ok","b":"denied"}`) {
+		t.Errorf("got %s, want b denied because a was paid before the pause", got)
+	}
+}
+
+const canary = "s3cr3t-canary-9f8e7d6c5b4a"
+
+func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
+	var got string
+	s, err := tool.NewSet(tool.Tool{
+		Declaration: tool.Declaration{Name: "login", Args: []tool.Arg{{Pattern: "/password", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}, Effects: tool.Effects{ReadOnly: true}},
+		Handler: func(_ context.Context, c *tool.Call) (value.Value, error) {
+			got = c.Args.String()
+			c.Progress(tool.Progress{Message: "using " + canary})
+			if c.Step == "fails" {
+				return value.Value{}, errors.New("401 for " + canary)
+			}
+			return value.MustText("welcome " + canary), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault, err := gate.NewVault(map[string]string{"pw": canary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := decode(t, `[{"id":"works","tool":"login","args":{"password":{"$secret":"pw"}}},{"id":"fails","tool":"login","args":{"password":{"$secret":"pw"}}},{"id":"wrong","tool":"login","args":{"user":{"$secret":"pw"}}},{"id":"nobody","tool":"login","args":{"password":{"$secret":"other"}}}]`)
+	var heard []string
+	r, err := run.Do(t.Context(), p, s, run.Options{Vault: vault, Observer: func(e run.Event) { heard = append(heard, fmt.Sprintf("%+v %v %v", e, e.Failure, e.Progress)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != `{"password":"`+canary+`"}` {
+		t.Errorf("the tool got %s, want the secret itself", got)
+	}
+	if all := string(r.AppendFullJSON(nil)) + strings.Join(heard, "\n"); strings.Contains(all, canary) {
+		t.Errorf("the secret is outside the tool: %s", all)
+	}
+	for i, want := range []machine.Status{machine.OK, machine.ToolError, machine.ToolError, machine.ToolError} {
+		if r.Steps[i].Status != want {
+			t.Errorf("%s is %s, want %s", r.Steps[i].ID, r.Steps[i].Status, want)
+		}
+	}
+	if c := r.Steps[2].Cause; c.Code != call.CodeSecret {
+		t.Errorf("a secret outside a secret arg: %+v, want code %s", c, call.CodeSecret)
+	}
+}
+
+// TestCanary runs random plans whose tools echo a secret in every way that they
+// can think of, and looks for it in everything that was written.
+func TestCanary(t *testing.T) {
+	runs := 10_000
+	if testing.Short() {
+		runs = 200
+	}
+	encode := []func(string) string{
+		func(s string) string { return s },
+		func(s string) string { return fmt.Sprintf("%x", s) },
+		func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
+		func(s string) string { return "error near " + s + "!" },
+	}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	s, err := tool.NewSet(tool.Tool{
+		Declaration: tool.Declaration{Name: "echo", Args: []tool.Arg{{Pattern: "/secret", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}, Effects: tool.Effects{ReadOnly: true}},
+		Handler: func(_ context.Context, c *tool.Call) (value.Value, error) {
+			v, _ := c.Args.Get("secret")
+			text, _ := v.Text()
+			text = encode[rnd.IntN(len(encode))](text)
+			c.Progress(tool.Progress{Message: text})
+			switch rnd.IntN(4) {
+			case 0:
+				return value.Value{}, errors.New(text)
+			case 1:
+				return value.Value{}, tool.Retryable(errors.New(text))
+			case 2:
+				panic(text)
+			}
+			return value.ObjectOf(value.Member{Key: text, Value: value.ListOf(value.MustText(text), value.MustText("a"+text))}), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault, err := gate.NewVault(map[string]string{"pw": canary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	forms := []string{canary, fmt.Sprintf("%x", canary), strings.ReplaceAll(canary, "-", "%2D")}
+	hits := 0
+	look := func(where, text string) {
+		for _, f := range forms {
+			if strings.Contains(text, f) {
+				hits++
+				t.Errorf("%s holds the secret as %s", where, f)
+			}
+		}
+	}
+	for i := range runs {
+		var b strings.Builder
+		for k := range 1 + rnd.IntN(3) {
+			if k > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"id":"s%d","tool":"echo","args":{"secret":{"$secret":"pw"}`, k)
+			if k > 0 && rnd.IntN(2) == 0 {
+				fmt.Fprintf(&b, `,"from":"$s%d"`, k-1)
+			}
+			b.WriteString("}}")
+		}
+		p := decode(t, "["+b.String()+"]")
+		opt := run.Options{Vault: vault, Observer: func(e run.Event) {
+			look("an event", fmt.Sprintf("%+v %+v %+v", e, e.Failure, e.Cause))
+		}}
+		var r *machine.Report
+		if i%10 == 0 {
+			if r, err = record.Run(t.Context(), store, p, s, record.Options{Run: opt}); err != nil {
+				t.Fatal(err)
+			}
+			for e, err := range store.Entries(t.Context(), r.Run, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := e.Body(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				look("the journal", body.String())
+			}
+		} else if r, err = run.Do(t.Context(), p, s, opt); err != nil {
+			t.Fatal(err)
+		}
+		for k := range r.Steps {
+			for _, a := range r.Steps[k].Attempts {
+				look("an attempt", fmt.Sprintf("%+v", a.Failure))
+			}
+		}
+		look("the report", string(r.AppendFullJSON(nil)))
+		if hits > 10 {
+			t.FailNow()
+		}
+	}
+}
