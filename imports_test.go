@@ -38,8 +38,9 @@ var levels = map[string]int{
 	"agent":         8,
 	"journal":       5,
 	"gate":          7,
-	"record":        8,
-	"terminal":      8,
+	"record":        9,
+	"planner":       9,
+	"terminal":      9,
 	"world":         9,
 	"cmd/callsheet": 11,
 }

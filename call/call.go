@@ -249,7 +249,7 @@ func (d *Door) prepare(ctx context.Context, r Request) error {
 			return errNotMade
 		}
 	}
-	if ctx.Err() != nil {
+	if over(ctx, time.Now()) {
 		d.release(r)
 		return errNotMade
 	}

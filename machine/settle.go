@@ -7,15 +7,30 @@ import (
 
 func (m *Machine) wait(i int, c *Cause) {
 	st := &m.steps[i]
+	m.unpend(i)
 	st.phase, st.cause = waiting, c
 	m.waiting++
-	m.recount()
+	// What stands behind it holds no calls back from others: asking reserves
+	// nothing. Each step is passed once, however many others wait.
+	stack := append(m.stack[:0], int32(i))
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, d := range m.dependents(int(j)) {
+			if dep := &m.steps[d]; !dep.stalled && dep.phase != settled {
+				m.unpend(int(d))
+				dep.stalled = true
+				stack = append(stack, d)
+			}
+		}
+	}
+	m.stack = stack
 }
 
 func (m *Machine) unwait(i int) {
 	m.steps[i].cause = nil
 	m.waiting--
-	m.recountWithout(i)
+	m.recount(i)
 }
 
 func (m *Machine) makeReady(i int) {
@@ -31,11 +46,9 @@ func (m *Machine) makeReady(i int) {
 	m.ready.add(int(st.place))
 }
 
-// recount finds the steps that stand behind a waiting one: asking reserves
-// nothing, so neither they nor it hold calls back from others.
-func (m *Machine) recount() { m.recountWithout(-1) }
-
-func (m *Machine) recountWithout(free int) {
+// recount finds the steps that stand behind a waiting one when free waits no
+// more.
+func (m *Machine) recount(free int) {
 	m.head = 0
 	m.prefix = nil
 	m.pendingSum = 0
@@ -43,13 +56,8 @@ func (m *Machine) recountWithout(free int) {
 		st := &m.steps[j]
 		st.stalled = false
 		for _, d := range m.plan.Steps[j].Deps {
-			dep := &m.steps[d]
-			if d != free && dep.phase == waiting {
-				st.stalled, st.behind = true, int32(d)
-			} else if dep.stalled {
-				st.stalled, st.behind = true, dep.behind
-			}
-			if st.stalled {
+			if dep := &m.steps[d]; d != free && dep.phase == waiting || dep.stalled {
+				st.stalled = true
 				break
 			}
 		}
@@ -98,6 +106,26 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 		}
 	}
 	m.stack = stack
+}
+
+// trace finds for every stalled step the one that it waits for: the first, in
+// the order of its dependencies.
+func (m *Machine) trace() {
+	for _, j := range m.order {
+		st := &m.steps[j]
+		if !st.stalled || st.phase == settled {
+			continue
+		}
+		for _, d := range m.plan.Steps[j].Deps {
+			if dep := &m.steps[d]; dep.phase == waiting {
+				st.behind = int32(d)
+				break
+			} else if dep.stalled && dep.phase != settled {
+				st.behind = dep.behind
+				break
+			}
+		}
+	}
 }
 
 // finish settles what can never run once nothing else can change.

@@ -35,6 +35,10 @@ const MaxNesting = 3
 // ErrTooDeep is the error of a run that would nest deeper than [MaxNesting].
 var ErrTooDeep = errors.New("runs are nested too deep")
 
+// ErrNothing is the error of a run without a plan, without tools, or with a tool
+// that has no handler.
+var ErrNothing = errors.New("there is nothing to run")
+
 // ErrDeadline is the cause with which a run's own deadline cancels it.
 var ErrDeadline = errors.New("the run's deadline passed")
 
@@ -93,6 +97,15 @@ const (
 	Ended                     // the run is over or paused; Report says how
 )
 
+// String is the name of the kind in small letters: "called".
+func (k EventKind) String() string {
+	names := [...]string{"started", "called", "noted", "returned", "asked", "settled", "ended"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("kind %d", k)
+	}
+	return names[k]
+}
+
 // An Event is one notice for whoever watches a run.
 type Event struct {
 	Kind     EventKind
@@ -147,10 +160,20 @@ func nesting(ctx context.Context) int {
 	return n
 }
 
-// Do runs a plan to its end, or until it can only wait for a person. When ctx
-// ends no new call begins, the calls that are out get the grace, and the report
-// says what was cancelled.
+// Do runs a plan to its end, or until it can only wait for a person.
+//
+// When ctx ends, or Options.Deadline passes, no new call begins and the calls that
+// are out get Options.Grace to answer. That is no error: the report has what was
+// done, "cancelled" for the steps that were not, and "uncertain" for calls with an
+// effect that did not answer in time; [machine.Report.OK] is false.
+//
+// The error is [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
+// that of a gate, a vault or a recorder which could not do its work; with all but
+// the first two comes a report of what had been done until then.
 func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := startable(p, tools); err != nil {
+		return nil, err
+	}
 	depth := nesting(ctx)
 	if depth >= MaxNesting {
 		return nil, fmt.Errorf("%w: %d", ErrTooDeep, depth+1)
@@ -175,6 +198,23 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 		return d.m.Report(), err
 	}
 	return d.drive(ctx)
+}
+
+// startable reports what is missing for a run.
+func startable(p *plan.Plan, tools *tool.Set) error {
+	switch {
+	case p == nil:
+		return fmt.Errorf("%w: the plan is nil", ErrNothing)
+	case tools == nil:
+		return fmt.Errorf("%w: the set of tools is nil", ErrNothing)
+	}
+	for i := range p.Steps {
+		name := p.Steps[i].Tool
+		if tools.Catalogue().Get(name) != nil && tools.Handler(name) == nil {
+			return fmt.Errorf("%w: the tool %q of step %q is declared without a handler", ErrNothing, name, p.Steps[i].ID)
+		}
+	}
+	return nil
 }
 
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
@@ -352,8 +392,8 @@ func (d *driver) work(a machine.Action) {
 				return
 			}
 		}
-		settled = true
 		d.keep(&r)
+		settled = true
 		d.mu.Lock()
 		d.apply(a, r)
 		next, ok := d.next()
@@ -367,20 +407,23 @@ func (d *driver) work(a machine.Action) {
 
 // settle applies a result outside a worker and starts what may begin then.
 func (d *driver) settle(a machine.Action, r result) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.apply(a, r)
+		if next, ok := d.next(); ok {
+			go d.work(next)
+		}
+	}()
 	d.keep(&r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.apply(a, r)
-	if next, ok := d.next(); ok {
-		go d.work(next)
-	}
 }
 
 // keep waits until an outcome is durable: before that nobody may see it, and
 // nothing that follows from it may begin.
 func (d *driver) keep(r *result) {
-	if r.o.Ticket != nil {
-		r.unkept = call.Guard("the recorder", func() error { return r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context())) })
+	if t := r.o.Ticket; t != nil {
+		r.o.Ticket, r.unkept = nil, call.ErrGone // in case the recorder goes
+		r.unkept = call.Guard("the recorder", func() error { return t.Wait(context.WithoutCancel(d.scope.Context())) })
 	}
 }
 

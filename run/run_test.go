@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,41 @@ func TestHostile016_AReferenceToWhatIsNotThere(t *testing.T) {
 		if got := r.Steps[step].Cause; got == nil || got.Step != cause.Step || got.Code != cause.Code {
 			t.Errorf("step %s: cause %+v, want %s and %s", r.Steps[step].ID, got, cause.Step, cause.Code)
 		}
+	}
+}
+
+// A call that an interrupt ended without an answer is no failure of its tool: a
+// run that goes on makes it again, however many attempts it has left.
+func TestACallThatWasCancelledIsMadeAgain(t *testing.T) {
+	cancelled := func(f tool.Failure) []run.Past {
+		f.Code = tool.CodeCancelled
+		return []run.Past{
+			{Step: "a", Begun: true, Event: machine.Event{Attempt: 1}},
+			{Step: "a", Event: machine.Event{Kind: machine.Answered, Attempt: 1, Failure: &f}},
+		}
+	}
+	for name, c := range map[string]struct {
+		effects tool.Effects
+		failure tool.Failure
+		want    machine.Status
+		outcome string
+	}{
+		"safe":             {reads, tool.Failure{Lost: true}, machine.OK, "lost ok"},
+		"not begun":        {writes, tool.Failure{NotStarted: true}, machine.OK, "failed ok"},
+		"may be an effect": {writes, tool.Failure{Lost: true}, machine.Uncertain, "lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tl := named("t", c.effects, ok)
+			tl.Attempts = 1
+			s := do(t, `[{"id":"a","tool":"t"}]`, set(t, tl), run.Options{Past: cancelled(c.failure)}).Steps[0]
+			var outcomes []string
+			for i := range s.Attempts {
+				outcomes = append(outcomes, s.Attempts[i].Outcome())
+			}
+			if got := strings.Join(outcomes, " "); s.Status != c.want || got != c.outcome {
+				t.Errorf("got %s by %s, want %s by %s", s.Status, got, c.want, c.outcome)
+			}
+		})
 	}
 }
 
