@@ -39,6 +39,7 @@ var levels = map[string]int{
 	"gate":          7,
 	"record":        8,
 	"terminal":      8,
+	"world":         9,
 	"cmd/callsheet": 11,
 }
 

@@ -138,13 +138,13 @@ func (s *Scope) Judge(r Request) (Decision, error) {
 	if d.Gate == nil {
 		return Decision{Verdict: machine.Allow}, nil
 	}
-	dec, err := d.Gate.Judge(s.ctx, r)
-	if err != nil {
-		return dec, fmt.Errorf("judge step %q: %w", r.Step, err)
+	var dec Decision
+	if err := Guard("the gate", func() (err error) { dec, err = d.Gate.Judge(s.ctx, r); return err }); err != nil {
+		return Decision{}, fmt.Errorf("judge step %q: %w", r.Step, err)
 	}
 	if d.Recorder != nil {
-		if err := d.Recorder.Decided(r, dec); err != nil {
-			return dec, err
+		if err := Guard("the recorder", func() error { return d.Recorder.Decided(r, dec) }); err != nil {
+			return Decision{}, err
 		}
 	}
 	return dec, nil
@@ -159,8 +159,11 @@ func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
 	}
 	s := d.Scope(ctx)
 	defer s.Close()
-	done := make(chan end, 1)
-	go s.Start(r, func(o Outcome, err error) { done <- end{o, err} })
+	done := make(chan end, 2) // only the first counts
+	go func() {
+		defer func() { done <- end{err: ErrGone} }()
+		s.Start(r, func(o Outcome, err error) { done <- end{o, err} })
+	}()
 	e := <-done
 	return e.o, e.err
 }
@@ -172,7 +175,8 @@ const CodeSecret = "secret_misplaced"
 var errNotMade = errors.New("cancelled before the call")
 
 // Start makes a call on the calling goroutine, and tells deliver how it ended,
-// exactly once. When the tool gives no answer in time deliver is called from
+// exactly once. An error beside an outcome with a Start means that the call was
+// made and that the harness failed afterwards. When the tool gives no answer in time deliver is called from
 // another goroutine; Start still returns when the tool does, and says then that
 // the call was given up. A handler that ends its goroutine ends the caller's
 // too, after it was delivered.
@@ -186,14 +190,11 @@ func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
 		}
 		return false
 	}
-	if d.Limits != nil {
-		defer d.Limits.release(r.Tool.Name)
-	}
 	f := &flight{scope: s, r: r, deliver: deliver}
 	handler := d.Tools.Handler(r.Tool.Name)
 	if handler == nil {
 		now := time.Now()
-		f.finish(Outcome{Failure: tool.Errorf("tool %q has no handler", r.Tool.Name), Start: now, End: now})
+		f.finish(Outcome{Failure: &tool.Failure{Code: tool.CodeToolError, Message: fmt.Sprintf("tool %q has no handler", r.Tool.Name), NotStarted: true}, Start: now, End: now})
 		return false
 	}
 	f.call = tool.Call{Run: r.Run, Step: r.Step, Attempt: r.Attempt, Args: r.Args, Key: f.key, Progress: r.Progress}
@@ -201,10 +202,18 @@ func (s *Scope) Start(r Request, deliver func(Outcome, error)) (givenUp bool) {
 		f.call.Progress = noProgress
 	}
 	if v := d.Vault; v != nil {
-		var err error
-		if f.call.Args, err = v.Reveal(r); err != nil {
+		var refused error
+		err := Guard("the vault", func() error { f.call.Args, refused = v.Reveal(r); return nil })
+		if err == nil && refused != nil {
+			fail := tool.AsFailure(refused)
+			fail.Code, fail.NotStarted = CodeSecret, true
 			now := time.Now()
-			f.finish(Outcome{Failure: &tool.Failure{Code: CodeSecret, Message: err.Error()}, Start: now, End: now})
+			f.finish(Outcome{Failure: fail, Start: now, End: now})
+			return false
+		}
+		if err != nil {
+			d.release(r)
+			deliver(Outcome{}, err)
 			return false
 		}
 		told := f.call.Progress
@@ -235,18 +244,21 @@ func (d *Door) prepare(ctx context.Context, r Request) error {
 		}
 	}
 	if ctx.Err() != nil {
-		if d.Limits != nil {
-			d.Limits.release(r.Tool.Name)
-		}
+		d.release(r)
 		return errNotMade
 	}
 	if d.Recorder != nil {
-		if err := d.Recorder.Intent(ctx, r); err != nil {
-			if d.Limits != nil {
-				d.Limits.release(r.Tool.Name)
-			}
+		if err := Guard("the recorder", func() error { return d.Recorder.Intent(ctx, r) }); err != nil {
+			d.release(r)
 			return err
 		}
 	}
 	return nil
+}
+
+// release gives the call's place among the tool's calls back.
+func (d *Door) release(r Request) {
+	if d.Limits != nil {
+		d.Limits.release(r.Tool.Name)
+	}
 }

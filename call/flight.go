@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -43,15 +44,8 @@ func (s *Scope) cancel() {
 	if s.live == nil {
 		return
 	}
-	grace := s.door.Grace
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
 	for f := s.live; ; f = f.next {
-		f.end(s.ctx.Err())
-		time.AfterFunc(grace, func() {
-			f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
-		})
+		f.cancel()
 		if f.next == s.live {
 			return
 		}
@@ -168,8 +162,8 @@ func (f *flight) enter() {
 	}
 	late := s.cancelled
 	s.mu.Unlock()
-	if late { // cancelled between the last look and now: it has no grace to wait out
-		f.end(s.ctx.Err())
+	if late { // cancelled between the last look and now
+		f.cancel()
 	}
 }
 
@@ -200,6 +194,20 @@ func (f *flight) expire() {
 	f.giveUp(&tool.Failure{Code: tool.CodeTimeout, Lost: true, Message: fmt.Sprintf("no answer within %v", f.deadline.Sub(f.start))})
 }
 
+// cancel ends the context, and gives the call up when it has not answered within
+// the grace. To the call it is a cancellation, even where the run's deadline is
+// the reason: [context.Cause] tells which.
+func (f *flight) cancel() {
+	f.end(context.Canceled)
+	grace := f.scope.door.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	time.AfterFunc(grace, func() {
+		f.giveUp(&tool.Failure{Code: tool.CodeCancelled, Lost: true, Message: fmt.Sprintf("no answer within %v after the run was cancelled", grace)})
+	})
+}
+
 func (f *flight) giveUp(fail *tool.Failure) {
 	if f.settled.CompareAndSwap(false, true) {
 		f.scope.door.abandoned.Add(1)
@@ -207,17 +215,27 @@ func (f *flight) giveUp(fail *tool.Failure) {
 	}
 }
 
-// finish records an outcome and delivers it.
+// finish records an outcome and delivers it; the call counts as out no more.
 func (f *flight) finish(o Outcome) {
 	d := f.scope.door
-	o = f.clean(o)
+	d.release(f.r)
+	raw, err := o, ErrGone
+	defer func() { f.deliver(o, err) }()
+	if d.Vault != nil {
+		// Until it is clean nothing that the tool said is told to anyone.
+		o.Output, o.Failure = value.Value{}, &tool.Failure{Code: tool.CodePanic, Lost: true, Message: "what the tool said is withheld: its secrets could not be taken out"}
+		err = Guard("the vault", func() error { o = f.clean(raw); return nil })
+	} else {
+		err = nil
+	}
 	if g, ok := d.Gate.(Follower); ok {
-		g.Ended(f.r, o)
+		err = errors.Join(err, Guard("the gate", func() error { g.Ended(f.r, o); return nil }))
 	}
 	if d.Recorder != nil {
-		o.Ticket = d.Recorder.Outcome(f.r, o)
+		if lost := Guard("the recorder", func() error { o.Ticket = d.Recorder.Outcome(f.r, o); return nil }); lost != nil {
+			o.Ticket = unkept{lost}
+		}
 	}
-	f.deliver(o, nil)
 }
 
 // clean takes the secrets that the tool was given out of what it said.
@@ -249,41 +267,68 @@ func (f *flight) run(handler tool.Handler) (givenUp bool) {
 	f.enter()
 	timer := time.AfterFunc(limit, f.expire)
 	var out value.Value
-	var err error
+	var fail *tool.Failure
 	returned := false
 	defer func() {
-		if !returned {
-			p := recover()
-			what := "the tool ended its goroutine"
-			if p != nil {
-				what = fmt.Sprintf("the tool panicked: %v", p)
-			}
-			err = &tool.Failure{Code: tool.CodePanic, Message: what, Stack: string(debug.Stack())}
-		}
 		timer.Stop()
-		o := Outcome{Start: f.start, End: time.Now(), Output: out}
-		if err != nil {
-			o.Output = value.Value{}
-			o.Failure = tool.AsFailure(err)
-			if o.Failure.Lost && f.Err() == context.DeadlineExceeded {
-				o.Failure.Code = tool.CodeTimeout
+		if !returned && fail == nil {
+			fail = &tool.Failure{Code: tool.CodePanic, Message: "the tool ended its goroutine", Stack: string(debug.Stack())}
+		}
+		givenUp = f.land(out, fail)
+	}()
+	defer func() {
+		if !returned {
+			if p := recover(); p != nil {
+				fail = tool.Panicked("the tool", p)
 			}
-		} else if out.IsZero() {
-			o.Output = value.NullValue()
-		}
-		f.end(context.Canceled)
-		f.leave()
-		if f.settled.CompareAndSwap(false, true) {
-			f.finish(o)
-			return
-		}
-		givenUp = true
-		f.scope.door.abandoned.Add(-1)
-		if rec := f.scope.door.Recorder; rec != nil {
-			rec.Late(f.r, f.clean(o))
 		}
 	}()
-	out, err = handler(f, &f.call)
+	out, err := handler(f, &f.call)
+	fail = tool.AsFailure(err) // here, because it asks the tool's own error
 	returned = true
 	return false
+}
+
+// land delivers what the handler answered.
+func (f *flight) land(out value.Value, fail *tool.Failure) (givenUp bool) {
+	o := Outcome{Start: f.start, End: time.Now(), Output: out, Failure: fail}
+	switch {
+	case fail != nil:
+		o.Output = value.Value{}
+		if fail.Lost {
+			fail.Code = f.why(fail.Code, o.End)
+		}
+	case out.IsZero():
+		o.Output = value.NullValue()
+	}
+	f.end(context.Canceled)
+	f.leave()
+	if f.settled.CompareAndSwap(false, true) {
+		f.finish(o)
+		return false
+	}
+	f.scope.door.abandoned.Add(-1)
+	if rec := f.scope.door.Recorder; rec != nil {
+		// The call is settled and told; nobody is left to hear of a failure here.
+		_ = Guard("the recorder", func() error { rec.Late(f.r, f.clean(o)); return nil })
+	}
+	return true
+}
+
+// why is the code of a call that ended without an answer: its own deadline, the
+// end of the run (a deadline of the run is one too, and not the call's), or what
+// the tool says when neither had come.
+func (f *flight) why(code string, now time.Time) string {
+	run, bounded := f.scope.ctx.Deadline()
+	switch err := f.Err(); {
+	case err == context.DeadlineExceeded:
+		return tool.CodeTimeout
+	case err != nil, bounded && run.Before(f.deadline) && !now.Before(run):
+		return tool.CodeCancelled
+	case !now.Before(f.deadline):
+		return tool.CodeTimeout
+	case code == tool.CodeCancelled: // of a context of the tool's own
+		return tool.CodeConnection
+	}
+	return code
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Limits bound how many calls of one tool are out at once and how often one may
-// begin.
+// begin. A call that was given up is out no more, although its handler may still
+// run: one that never returns must not hold up all calls that follow.
 type Limits struct {
 	tools map[string]*limit
 }

@@ -28,7 +28,7 @@ func (c *checker) steps() {
 func (c *checker) unknownTool(i int) {
 	c.fail(i, UnknownTool)
 	name := c.Steps[i].Tool
-	d := c.at(i, "/tool", UnknownTool, Error, "there is no tool %s", quote(name))
+	d := c.at(i, "/tool", UnknownTool, Error, "there is no tool %s", value.Quoted(name))
 	if c.names.spend() {
 		all := c.opt.Catalogue.All()
 		found := c.names.toolsLike(c.opt.Catalogue, name)
@@ -46,7 +46,7 @@ func (c *checker) args(i int, d *tool.Declaration) {
 	s := &c.Steps[i]
 	if s.Args.Len() > 0 && d.Input.Open() && !c.open[d] {
 		c.open[d] = true
-		c.add(c.at(i, "/args", OpenSchema, Warning, "the input schema of %s names no property, so a mistyped arg would not be found", quote(d.Name)))
+		c.add(c.at(i, "/args", OpenSchema, Warning, "the input schema of %s names no property, so a mistyped arg would not be found", value.Quoted(d.Name)))
 	}
 	var holes map[string]*schema.Schema
 	fill := make([]value.Value, len(s.Refs))
@@ -60,7 +60,7 @@ func (c *checker) args(i int, d *tool.Declaration) {
 	args := s.Template.Fill(fill) // $$ is gone; references stand as they are, and are holes
 	for _, f := range d.Input.FitsWithHoles(args, holes) {
 		c.fail(i, InvalidArgs)
-		found := c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", quote(s.ID), quote(d.Name), f)
+		found := c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", value.Quoted(s.ID), value.Quoted(d.Name), f)
 		if f.Pointer == "" {
 			if _, ok := c.document().AtPointer(found.Pointer); !ok {
 				found.Pointer = c.Pointer(i) // there are no args to point to
@@ -75,7 +75,7 @@ func (c *checker) args(i int, d *tool.Declaration) {
 		if slices.Contains(d.Allowed, name) {
 			continue
 		}
-		f := c.at(i, "/args/"+value.EscapePointer(name), InvalidArgs, Error, "%s declares no arg %s", quote(d.Name), quote(name))
+		f := c.at(i, "/args/"+value.EscapePointer(name), InvalidArgs, Error, "%s declares no arg %s", value.Quoted(d.Name), value.Quoted(name))
 		f.Advice = Patch{remove(f.Pointer)}
 		if len(holes) > 0 && decidesInBranches(d.Input) {
 			f.Severity = Warning // what a reference brings may choose a branch that allows it

@@ -109,16 +109,16 @@ func (c *checker) literal(i int, pointer, text string) {
 	}
 	if ref := c.embedded(text); ref != "" {
 		c.add(c.at(i, "/args"+pointer, EmbeddedReference, Warning,
-			"the text holds %s, which looks like a reference; only a whole string can be one, so the tool will get it as it stands", quote(ref)))
+			"the text holds %s, which looks like a reference; only a whole string can be one, so the tool will get it as it stands", value.Quoted(ref)))
 	}
 }
 
 // foreign is a whole string in another dialect. It is an error where our own
 // rules make the step fail for it.
 func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagnostic {
-	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", quote(text))
+	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", value.Quoted(text))
 	if m := braced.FindStringSubmatch(text); m != nil && len(text) <= maxForeign {
-		d.Message = quote(text) + " goes on after " + quote(m[1]) + "; only a whole string can be a reference, written $id or $id.path"
+		d.Message = value.Quoted(text) + " goes on after " + value.Quoted(m[1]) + "; only a whole string can be a reference, written $id or $id.path"
 	}
 	for k := range dialects {
 		if len(text) > maxForeign || c.full() {
@@ -128,13 +128,13 @@ func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagno
 		if m == nil {
 			continue
 		}
-		d.Message = quote(text) + " looks like a reference in another dialect (" + dialects[k].like + "); ours are written $id or $id.path"
+		d.Message = value.Quoted(text) + " looks like a reference in another dialect (" + dialects[k].like + "); ours are written $id or $id.path"
 		if strings.HasPrefix(text, "${") {
-			d.Message = quote(text) + " has braces; references are written without them, $id or $id.path"
+			d.Message = value.Quoted(text) + " has braces; references are written without them, $id or $id.path"
 		}
 		if ours := c.translate(i, m[1], m[2]); ours != "" {
 			d.Advice, d.Candidates = Patch{replace(d.Pointer, ours)}, 1
-			d.Message += ", here " + quote(ours)
+			d.Message += ", here " + value.Quoted(ours)
 		} else if inner := strings.TrimPrefix(strings.TrimSpace(m[1]), "."); c.named(inner) < 0 && !numbered.MatchString(inner) && !spoken.MatchString(inner) {
 			d.Message += "; besides, no step has that id"
 		}

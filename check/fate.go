@@ -1,5 +1,7 @@
 package check
 
+import "github.com/callsheet/callsheet/value"
+
 // fate is what becomes of a step whatever the tools answer.
 type fate uint8
 
@@ -41,18 +43,18 @@ func (c *checker) fates() {
 		switch c.fate[i] {
 		case skipped:
 			if d := c.first(i, fails); d >= 0 {
-				c.never(i, "skipped", "it waits for "+quote(c.Steps[d].ID)+", which fails for certain ("+c.fails[d]+")")
+				c.never(i, "skipped", "it waits for "+value.Quoted(c.Steps[d].ID)+", which fails for certain ("+c.fails[d]+")")
 			} else {
-				c.never(i, "skipped", "it waits for "+quote(c.Steps[c.first(i, skipped)].ID)+", which will be skipped")
+				c.never(i, "skipped", "it waits for "+value.Quoted(c.Steps[c.first(i, skipped)].ID)+", which will be skipped")
 			}
 		case blocked:
 			switch {
 			case len(c.Steps[i].Unknown) > 0:
-				c.never(i, "blocked", "it waits for "+quote(c.Steps[i].Unknown[0])+", which no step has as its id")
+				c.never(i, "blocked", "it waits for "+value.Quoted(c.Steps[i].Unknown[0])+", which no step has as its id")
 			case onCycle[i]:
 				c.never(i, "blocked", "it waits for itself")
 			default:
-				c.never(i, "blocked", "it waits for "+quote(c.Steps[c.first(i, blocked)].ID)+", which is blocked")
+				c.never(i, "blocked", "it waits for "+value.Quoted(c.Steps[c.first(i, blocked)].ID)+", which is blocked")
 			}
 		}
 	}
@@ -70,5 +72,5 @@ func (c *checker) first(i int, f fate) int {
 }
 
 func (c *checker) never(i int, fate, why string) {
-	c.add(c.at(i, "", NeverRuns, Error, "step %s will be %s whatever happens: %s", quote(c.Steps[i].ID), fate, why))
+	c.add(c.at(i, "", NeverRuns, Error, "step %s will be %s whatever happens: %s", value.Quoted(c.Steps[i].ID), fate, why))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
 )
 
 // maxSearches is how many findings of one plan get the nearest names: one costs
@@ -157,7 +158,7 @@ func orNearest(found []int, name func(int) string) string {
 	}
 	var quoted []string
 	for _, i := range found[:min(len(found), maxShown)] {
-		quoted = append(quoted, quote(name(i)))
+		quoted = append(quoted, value.Quoted(name(i)))
 	}
 	return "; did you mean " + strings.Join(quoted, " or ") + "?"
 }

@@ -3,12 +3,12 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
 )
 
 // badReference is the status of a step that names what is not there.
@@ -37,7 +37,7 @@ func (c *checker) references(i int) {
 	}
 	if slices.Contains(s.After, s.ID) {
 		mentions := c.afters(i, s.ID)
-		d := c.at(i, "", SelfReference, Error, "step %s waits for itself%s", quote(s.ID), c.countedFromOne(i))
+		d := c.at(i, "", SelfReference, Error, "step %s waits for itself%s", value.Quoted(s.ID), c.countedFromOne(i))
 		d.Pointer = mentions[0]
 		d.Advice = rename(mentions, c.idBefore(i))
 		c.add(d)
@@ -47,7 +47,7 @@ func (c *checker) references(i int) {
 // selfReference is the most common mistake of real models: they count steps
 // from 1 where the plan counts from 0, so the step before is what they meant.
 func (c *checker) selfReference(i int, r *plan.Ref) Diagnostic {
-	d := c.at(i, "/args"+r.Pointer, SelfReference, Error, "step %s refers to its own result%s", quote(c.Steps[i].ID), c.countedFromOne(i))
+	d := c.at(i, "/args"+r.Pointer, SelfReference, Error, "step %s refers to its own result%s", value.Quoted(c.Steps[i].ID), c.countedFromOne(i))
 	if i > 0 && !c.full() {
 		if text := c.reference(i-1, r.Path, r.HasPath); text != "" {
 			_, d.Candidates = c.before(i)
@@ -61,7 +61,7 @@ func (c *checker) countedFromOne(i int) string {
 	if i == 0 {
 		return ""
 	}
-	return "; did you count from 1? The step before it is " + quote(c.Steps[i-1].ID)
+	return "; did you count from 1? The step before it is " + value.Quoted(c.Steps[i-1].ID)
 }
 
 func (c *checker) idBefore(i int) string {
@@ -75,7 +75,7 @@ func (c *checker) idBefore(i int) string {
 // hold dots, so the text is cut at each of its first dots.
 func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 	body := r.Text[1:]
-	d := c.at(i, "/args"+r.Pointer, UnknownReference, Error, "the reference %s names no step", quote(r.Text))
+	d := c.at(i, "/args"+r.Pointer, UnknownReference, Error, "the reference %s names no step", value.Quoted(r.Text))
 	if c.full() || !c.names.spend() {
 		return d
 	}
@@ -120,7 +120,7 @@ func (c *checker) withDots(d *Diagnostic, i int, r *plan.Ref) bool {
 	if ours == "" {
 		return false
 	}
-	d.Message += "; a path is written with dots, here " + quote(ours)
+	d.Message += "; a path is written with dots, here " + value.Quoted(ours)
 	d.Advice, d.Candidates = Patch{replace(d.Pointer, ours)}, 1
 	return true
 }
@@ -138,7 +138,7 @@ func (c *checker) arbitrary(found []int) bool {
 }
 
 func (c *checker) unknownDependency(i int, id string) Diagnostic {
-	d := c.at(i, "", UnknownDependency, Error, "after of step %s names %s, which no step has", quote(c.Steps[i].ID), quote(id))
+	d := c.at(i, "", UnknownDependency, Error, "after of step %s names %s, which no step has", value.Quoted(c.Steps[i].ID), value.Quoted(id))
 	if c.full() {
 		return d
 	}
@@ -171,7 +171,7 @@ func (c *checker) path(i int, r *plan.Ref) {
 	if _, _, possible := producer.Output.At(r.Path); !possible {
 		c.fail(i, badReference)
 		d := c.at(i, "/args"+r.Pointer, ImpossiblePath, Error, "the output of %s, which step %s calls, cannot have %s",
-			quote(producer.Name), quote(c.Steps[r.Step].ID), quote(r.Path))
+			value.Quoted(producer.Name), value.Quoted(c.Steps[r.Step].ID), value.Quoted(r.Path))
 		c.withDots(&d, i, r)
 		c.add(d)
 	}
@@ -216,7 +216,7 @@ func (c *checker) cycles() {
 // ownCycle is a step that waits for itself. Its advice is that of all its
 // self-references at once.
 func (c *checker) ownCycle(i int) Diagnostic {
-	d := c.at(i, "", Cycle, Error, "step %s waits for itself", quote(c.Steps[i].ID))
+	d := c.at(i, "", Cycle, Error, "step %s waits for itself", value.Quoted(c.Steps[i].ID))
 	d.Pointer, d.Advice = c.turn(i, i, i-1)
 	if d.Advice != nil && i > 0 {
 		_, d.Candidates = c.before(i)
@@ -269,28 +269,16 @@ func (c *checker) turn(i, from, to int) (pointer string, patch Patch) {
 func (c *checker) around(cycle []int) string {
 	const shown = 8 // steps, so that a long cycle is still a sentence
 	var b strings.Builder
-	b.WriteString(quote(c.Steps[cycle[0]].ID))
+	b.WriteString(value.Quoted(c.Steps[cycle[0]].ID))
 	for k := range min(len(cycle), shown) {
 		if k > 0 {
 			b.WriteString(", which")
 		}
 		b.WriteString(" waits for ")
-		b.WriteString(quote(c.Steps[cycle[(k+1)%len(cycle)]].ID))
+		b.WriteString(value.Quoted(c.Steps[cycle[(k+1)%len(cycle)]].ID))
 	}
 	if len(cycle) > shown {
 		fmt.Fprintf(&b, " and so on, a cycle of %d steps", len(cycle))
 	}
 	return b.String()
-}
-
-func quote(s string) string {
-	const most = 80 // characters: enough to recognise it by
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			s = s[:i] + "…"
-			break
-		}
-	}
-	return strconv.Quote(s)
 }

@@ -223,9 +223,6 @@ func (o *Override) apply(d *tool.Declaration) {
 		OpenWorld: o.Effects.OpenWorld, Keyed: o.Effects.Keyed,
 		Allowed: o.AllowArgs, Attempts: o.Attempts, Delay: time.Duration(o.Delay), Deadline: time.Duration(o.Deadline), MaxOutput: int(o.MaxOutput),
 	}
-	if over.Destructive != nil && *over.Destructive {
-		over.ReadOnly = new(bool) // what destroys is not read-only, whatever the tool says
-	}
 	for _, a := range o.Args {
 		over.Args = append(over.Args, tool.Arg{Pattern: a.Name, Role: tool.Role(a.Value)})
 	}

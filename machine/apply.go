@@ -50,11 +50,7 @@ func (m *Machine) Apply(e Event) error {
 		case judging:
 			m.running--
 		case calling:
-			k := len(st.tries) - 1
-			st.tries = st.tries[:k]
-			m.calls--
-			m.left++
-			m.running--
+			m.unmake(st)
 		default:
 			return m.misfit(e, "has no call that an old outcome could stand for")
 		}
@@ -142,6 +138,12 @@ func (m *Machine) answered(e Event) {
 	try := &st.tries[len(st.tries)-1]
 	try.Start, try.End, try.Failure, try.Unrecorded = e.Start, e.End, e.Failure, e.Unrecorded
 	f := e.Failure
+	if f == nil && e.Withheld {
+		m.running--
+		st.output, st.withheld = e.Output, true
+		m.settle(i, OK, nil)
+		return
+	}
 	if f == nil {
 		f = st.decl.CheckOutput(e.Output)
 		try.Failure = f
@@ -152,32 +154,26 @@ func (m *Machine) answered(e Event) {
 			return
 		}
 	}
-	if f.Code == tool.CodeToolChanged && !f.Lost {
-		// The source found out before it called anything.
-		st.tries = st.tries[:len(st.tries)-1]
-		m.calls--
-		m.left++
-		m.running--
+	if f.Code == tool.CodeToolChanged {
+		m.unmake(st)
 		m.settle(i, Denied, &Cause{id, f.Code, f.Message})
 		return
 	}
 	effect := !st.decl.Effects.ReadOnly
-	try.MayHaveHappened = effect && !f.Retryable
-	retry := f.Retryable
-	if f.Lost {
-		if !st.decl.Effects.Repeatable() {
-			m.running--
-			m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
-			return
-		}
-		if m.cancelled && f.Code == tool.CodeCancelled {
-			m.running--
-			m.settle(i, Cancelled, cancelledCause(id))
-			return
-		}
-		retry = true
+	try.MayHaveHappened = effect && !f.Retryable && !f.NotStarted
+	switch {
+	case f.Lost && !st.decl.Effects.Repeatable():
+		m.running--
+		m.settle(i, Uncertain, &Cause{id, f.Code, f.Message})
+		return
+	case f.Code == tool.CodeCancelled && (f.Lost || f.NotStarted):
+		// By what the call says, not by whether Cancel has come: both are on their
+		// way at once, and the status must not depend on which is first.
+		m.running--
+		m.settle(i, Cancelled, cancelledCause(id))
+		return
 	}
-	if !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
+	if retry := f.Retryable || f.Lost; !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
 		m.running--
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return
@@ -195,7 +191,7 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	st := &m.steps[i]
 	d := time.Duration(0)
 	if base := st.decl.Delay; base > 0 {
-		d = min(base<<min(st.attempt-2, 20), maxDelay)
+		d = min(min(base, maxDelay)<<min(st.attempt-2, 20), maxDelay) // bounded first: a shift must not overflow
 		h := uint32(2166136261)
 		for _, b := range []byte(m.plan.Steps[i].ID) {
 			h = (h ^ uint32(b)) * 16777619
@@ -206,12 +202,15 @@ func (m *Machine) delay(i int, f *tool.Failure) time.Duration {
 	return max(d, min(max(f.After, 0), maxRetryAfter))
 }
 
-// lost decides about a call that was out when the process died.
+// lost decides about a call that was out when the process died, or that was
+// given up because the run was interrupted.
 func (m *Machine) lost(e Event) {
 	i, st := e.Step, &m.steps[e.Step]
 	try := &st.tries[len(st.tries)-1]
-	try.Start, try.Crashed = e.Start, true
-	if !st.decl.Effects.Repeatable() {
+	try.Start, try.End, try.Failure, try.Crashed = e.Start, e.End, e.Failure, e.Failure == nil
+	started := e.Failure == nil || !e.Failure.NotStarted
+	try.MayHaveHappened = e.Failure != nil && started && !st.decl.Effects.ReadOnly
+	if started && !st.decl.Effects.Repeatable() {
 		m.running--
 		m.reserve(st, 0)
 		st.lost = true
@@ -289,16 +288,20 @@ func (m *Machine) cancel() {
 	m.finish()
 }
 
-// takeBack undoes a call that was begun and not made.
-func (m *Machine) takeBack(i int) {
-	st := &m.steps[i]
-	k := len(st.tries) - 1
-	st.tries = st.tries[:k]
+// unmake undoes the last call of a step, which was begun and not made.
+func (m *Machine) unmake(st *step) {
+	st.tries = st.tries[:len(st.tries)-1]
 	m.calls--
 	m.left++
 	m.running--
+}
+
+// takeBack settles a step whose call cancellation came before.
+func (m *Machine) takeBack(i int) {
+	st := &m.steps[i]
+	m.unmake(st)
 	id := m.plan.Steps[i].ID
-	if k > 0 && st.tries[k-1].Failure != nil {
+	if k := len(st.tries); k > 0 && st.tries[k-1].Failure != nil {
 		f := st.tries[k-1].Failure
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return

@@ -31,8 +31,11 @@ type Action struct {
 	// Before are the args that a person changed into Args; no value when nobody
 	// did. What differs is the person's.
 	Before   value.Value
-	Approved bool          // a person said yes to this very call
-	Delay    time.Duration // to wait before the call
+	Approved bool // a person said yes to this very call
+	// Guessed says that an output which is not in the record went into Args: the
+	// action is only there for what was recorded, and must not be done.
+	Guessed bool
+	Delay   time.Duration // to wait before the call
 }
 
 // An EventKind is what happened.
@@ -43,7 +46,7 @@ const (
 	Judged   EventKind = iota // the gate or a person decided: Verdict, Code, Message
 	Answered                  // a call ended: Output, or Failure
 	NotMade                   // the call that was offered was not made, because the run was cancelled
-	Lost                      // resume only: the call was begun and no outcome is recorded
+	Lost                      // resume only: the call was begun and no outcome is recorded, or it was cancelled with this Failure
 	Resolved                  // a person settled a lost call: Resolution, Output
 	Reopened                  // a waiting step is to be judged again, with Args when they were edited
 	Reused                    // the step's Output is known from another run: no call is made
@@ -89,6 +92,7 @@ type Event struct {
 	Args       value.Value
 	Start, End time.Time
 	Unrecorded bool // the journal could not keep this outcome
+	Withheld   bool // the call was answered by an output that the record must not hold; Output stands for it
 }
 
 // A State is what the run is doing.

@@ -61,10 +61,13 @@ type step struct {
 	approved bool        // a verdict allows every attempt with these args
 	person   bool        // the verdict was a person's
 	before   value.Value // the resolved args, when a person edited them
+	withheld bool        // output stands for one that the record does not hold
+	guessed  bool        // args were made with a withheld output
 	lost     bool        // waits for a resolution, not for a verdict
-	stalled  bool        // depends on a waiting step
+	stalled  bool        // depends on a waiting step, which is behind
 	inPend   bool        // its worst case is in pendingSum
 	open     int32
+	behind   int32 // while stalled: the step that waits for a person
 	attempt  int32 // of the last call
 	reserved int32 // attempts held back for it while it runs
 	worst    int32
@@ -103,7 +106,8 @@ type Machine struct {
 	given      bool    // a budget was given
 	fill       []value.Value
 	stack      []int32
-	news       []int // settled since the last call of Settled
+	news       []int    // settled since the last call of Settled
+	blocked    []*Cause // by step: why it can never run; nil until asked for
 }
 
 // WorstCase is the number of calls that a plan can need: for each step with a
@@ -220,12 +224,6 @@ func (m *Machine) arrange() {
 
 func (m *Machine) dependents(i int) []int32 { return m.edges[m.starts[i]:m.starts[i+1]] }
 
-// Calls is the number of calls begun so far.
-func (m *Machine) Calls() int { return m.calls }
-
-// Left is the number of calls that the budget still has.
-func (m *Machine) Left() int { return m.left }
-
 // Waiting lists the steps that wait for a person, in plan order; lost says
 // which of them wait for a resolution and not for a verdict.
 func (m *Machine) Waiting() (steps []int, lost []bool) {
@@ -256,9 +254,6 @@ func (m *Machine) Status(i int) Status {
 	}
 	return m.steps[i].status
 }
-
-// Output is the output of a step that is ok.
-func (m *Machine) Output(i int) value.Value { return m.steps[i].output }
 
 // Cause is why a step is not ok, nil while there is nothing to say.
 func (m *Machine) Cause(i int) *Cause { return m.steps[i].cause }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 )
 
 func (m *Machine) wait(i int, c *Cause) {
@@ -43,8 +44,12 @@ func (m *Machine) recountWithout(free int) {
 		st.stalled = false
 		for _, d := range m.plan.Steps[j].Deps {
 			dep := &m.steps[d]
-			if d != free && dep.phase == waiting || dep.stalled {
-				st.stalled = true
+			if d != free && dep.phase == waiting {
+				st.stalled, st.behind = true, int32(d)
+			} else if dep.stalled {
+				st.stalled, st.behind = true, dep.behind
+			}
+			if st.stalled {
 				break
 			}
 		}
@@ -72,6 +77,9 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 			}
 		}
 		return
+	}
+	if s == Cancelled {
+		return // nothing failed: what depends on it was never started either
 	}
 	stack := append(m.stack[:0], int32(i))
 	for len(stack) > 0 {
@@ -120,12 +128,7 @@ func (m *Machine) leftover(i int) (Status, *Cause) {
 	case st.phase == waiting:
 		return Waiting, st.cause
 	case st.stalled:
-		for _, d := range s.Deps {
-			if dep := &m.steps[d]; dep.phase == waiting || dep.stalled {
-				_, c := m.leftover(d)
-				return Waiting, c
-			}
-		}
+		return Waiting, m.steps[st.behind].cause
 	}
 	return Cancelled, cancelledCause(s.ID)
 }
@@ -135,21 +138,33 @@ func cancelledCause(id string) *Cause {
 }
 
 // blockedCause names what keeps a step from ever running: an unknown id, or the
-// cycle that it is on or behind.
+// cycle that it is on or behind. Every step on the way there has the same cause,
+// which is kept for them: a plan may be one long chain of such steps.
 func (m *Machine) blockedCause(i int) *Cause {
-	seen := map[int]bool{}
-	for !seen[i] {
-		seen[i] = true
+	if m.blocked == nil {
+		m.blocked = make([]*Cause, len(m.steps))
+	}
+	var way []int
+	var cause *Cause
+	passed := &Cause{} // marks the steps of this walk
+	for cause == nil {
 		s := &m.plan.Steps[i]
-		if len(s.Unknown) > 0 {
-			return &Cause{s.ID, "unknown_dependency", fmt.Sprintf("after names %q, which is no step", s.Unknown[0])}
-		}
-		for _, d := range s.Deps {
-			if m.plan.Steps[d].Wave < 0 {
-				i = d
-				break
-			}
+		switch known := m.blocked[i]; {
+		case known == passed:
+			cause = &Cause{s.ID, "cycle", "the step depends on itself, directly or through others"}
+		case known != nil:
+			cause = known
+		case len(s.Unknown) > 0:
+			way = append(way, i)
+			cause = &Cause{s.ID, "unknown_dependency", fmt.Sprintf("after names %q, which is no step", s.Unknown[0])}
+		default:
+			way = append(way, i)
+			m.blocked[i] = passed
+			i = s.Deps[slices.IndexFunc(s.Deps, func(d int) bool { return m.plan.Steps[d].Wave < 0 })]
 		}
 	}
-	return &Cause{m.plan.Steps[i].ID, "cycle", "the step depends on itself, directly or through others"}
+	for _, j := range way {
+		m.blocked[j] = cause
+	}
+	return cause
 }

@@ -216,9 +216,9 @@ func (d *decoder) budget(m value.Value) {
 		b := int(n)
 		d.plan.Budget = &b
 	case strings.HasPrefix(literal, "-"):
-		d.fault(CodeBadDocument, "", "/budget", "budget must not be negative, as %s is; 0 makes no calls", clip(literal))
+		d.fault(CodeBadDocument, "", "/budget", "budget must not be negative, as %s is; 0 makes no calls", value.Excerpt(literal))
 	default:
-		d.fault(CodeBadDocument, "", "/budget", "budget must be a whole number of calls up to %d, written without a fraction or an exponent, not %s", math.MaxInt, clip(literal))
+		d.fault(CodeBadDocument, "", "/budget", "budget must be a whole number of calls up to %d, written without a fraction or an exponent, not %s", math.MaxInt, value.Excerpt(literal))
 	}
 }
 
@@ -334,7 +334,7 @@ func (d *decoder) after(s *Step, at spot, f value.Value) {
 			}
 		}
 	case value.String:
-		d.fault(CodeBadDocument, s.ID, at.pointer("/after"), "after of %s must be a list of ids; write [%s]", s.name(at.step), clip(f.String()))
+		d.fault(CodeBadDocument, s.ID, at.pointer("/after"), "after of %s must be a list of ids; write [%s]", s.name(at.step), value.Excerpt(f.String()))
 	default:
 		d.fault(CodeBadDocument, s.ID, at.pointer("/after"), "after of %s must be a list of ids, not %s", s.name(at.step), article(f.Kind()))
 	}
@@ -345,7 +345,7 @@ func (d *decoder) after(s *Step, at spot, f value.Value) {
 func (d *decoder) unknown(step, pointer, name string, known, reserved []string) {
 	for _, k := range known {
 		if strings.EqualFold(k, name) {
-			d.fault(CodeBadDocument, step, pointer, "the field is written %q, not %s", k, clip(strconv.Quote(name)))
+			d.fault(CodeBadDocument, step, pointer, "the field is written %q, not %s", k, value.Quoted(name))
 			return
 		}
 	}
@@ -356,7 +356,7 @@ func (d *decoder) unknown(step, pointer, name string, known, reserved []string) 
 		}
 	}
 	if len(d.warnings) < MaxFaults {
-		message := fmt.Sprintf("the field %s is not known and has no effect", clip(strconv.Quote(name)))
+		message := fmt.Sprintf("the field %s is not known and has no effect", value.Quoted(name))
 		if meant := MeantField(name); reserved != nil && meant != "" {
 			message += fmt.Sprintf("; did you mean %q?", meant)
 		}
@@ -397,17 +397,4 @@ func article(k value.Kind) string {
 		return "an " + k.String()
 	}
 	return "a " + k.String()
-}
-
-// clip shortens what a message quotes of the document.
-func clip(s string) string {
-	const most = 80 // characters: enough to recognise it by
-	if n := 0; len(s) > most {
-		for i := range s {
-			if n++; n > most {
-				return s[:i] + "…"
-			}
-		}
-	}
-	return s
 }

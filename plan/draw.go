@@ -14,7 +14,7 @@ import (
 func (p *Plan) Text() string {
 	ids, tools := 0, 0
 	for i := range p.Steps {
-		ids = max(ids, width(p.Steps[i].ID))
+		ids = max(ids, width(shown(p.Steps[i].ID)))
 		tools = max(tools, width(shown(p.Steps[i].Tool)))
 	}
 	var b strings.Builder
@@ -24,16 +24,17 @@ func (p *Plan) Text() string {
 			s := &p.Steps[i]
 			var from []string
 			for _, d := range s.Deps {
-				from = append(from, p.Steps[d].ID)
+				from = append(from, shown(p.Steps[d].ID))
 			}
 			for _, id := range s.Unknown {
 				from = append(from, shown(id)+"?")
 			}
-			line := "  " + pad(s.ID, ids) + "  " + shown(s.Tool)
+			b.WriteString("  " + pad(shown(s.ID), ids) + "  ")
 			if len(from) > 0 {
-				line = "  " + pad(s.ID, ids) + "  " + pad(shown(s.Tool), tools) + "  ← " + strings.Join(from, ", ")
+				b.WriteString(pad(shown(s.Tool), tools) + "  ← " + strings.Join(from, ", ") + "\n")
+			} else {
+				b.WriteString(shown(s.Tool) + "\n")
 			}
-			b.WriteString(line + "\n")
 		}
 	})
 	return b.String()
@@ -87,8 +88,8 @@ func (p *Plan) eachWave(f func(title string, steps []int)) {
 	}
 }
 
-// shown is text with everything escaped that does not print: control characters,
-// and those that turn the text round or have no width.
+// shown is text with everything escaped that is not drawn: control characters,
+// and those that turn the text round or have no width. An id may hold some too.
 func shown(text string) string {
 	if strings.IndexFunc(text, hidden) < 0 {
 		return text
@@ -104,7 +105,9 @@ func shown(text string) string {
 	return b.String()
 }
 
-func hidden(r rune) bool { return !unicode.IsPrint(r) }
+func hidden(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
 
 // entities is shown text for a label of Mermaid, in which punctuation can end
 // the label or start markup.

@@ -78,3 +78,15 @@ func TestHostile042_DrawingsHoldNoControlCharacters(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsNotDrawnIsEscaped(t *testing.T) {
+	// Letters and marks of ids too: a Hangul filler and a variation selector.
+	p := decode(t, `[{"id": "a\u3164", "tool": "t\u034f"}, {"id": "b\ufe0f", "tool": "u", "after": ["a\u3164"]}]`)
+	want := "wave 1\n  a\\u{3164}  t\\u{34f}\nwave 2\n  b\\u{fe0f}  u         ← a\\u{3164}\n"
+	if diff := cmp.Diff(want, p.Text()); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+	if drawing := p.Mermaid(); strings.ContainsAny(drawing, "\u3164\ufe0f\u034f") {
+		t.Errorf("not escaped in %q", drawing)
+	}
+}

@@ -150,7 +150,80 @@ func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, err
 	if h.Plan == nil {
 		return fmt.Errorf("the run has no start record")
 	}
+	h.gather()
 	return nil
+}
+
+// gather puts everything about a step whose output was withheld to the place where
+// that happened, because a replay makes the call again there: the record of an
+// earlier resume has that at its end. An attempt to make it again that failed
+// changes nothing but the count of calls.
+func (h *History) gather() {
+	of := map[string][]run.Past{} // by step: what belongs to its place
+	for i := range h.Past {
+		if p := &h.Past[i]; !p.Begun && p.Event.Withheld {
+			of[p.Step] = nil
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	held := map[string]*run.Past{}
+	first := map[string]bool{}
+	for i := range h.Past {
+		p := h.Past[i]
+		if _, ok := of[p.Step]; !ok {
+			continue
+		}
+		switch {
+		case !p.Begun && p.Event.Withheld:
+			held[p.Step] = &p
+		case held[p.Step] == nil:
+			continue // before it was withheld: it stays where it is
+		case !p.Begun && p.Event.Kind == machine.Answered:
+		case !p.Begun && p.Event.Kind == machine.Resolved:
+			held[p.Step] = nil
+			of[p.Step] = append(of[p.Step], p)
+		default:
+			of[p.Step] = append(of[p.Step], p)
+		}
+	}
+	for step, p := range held {
+		// A call that was found lost, and that is not safe to repeat, waits for a
+		// person: it has no answer any more.
+		more := of[step]
+		if p != nil && (len(more) == 0 || more[len(more)-1].Begun || h.repeatable(step)) {
+			of[step] = append(more, *p)
+		}
+	}
+	var past []run.Past
+	for _, p := range h.Past {
+		more, ok := of[p.Step]
+		switch {
+		case !ok:
+			past = append(past, p)
+		case first[p.Step]:
+		case !p.Begun && p.Event.Withheld:
+			first[p.Step] = true
+			past = append(past, more...)
+		default:
+			past = append(past, p)
+		}
+	}
+	h.Past = past
+}
+
+// repeatable reports whether the tool of a step was safe to repeat.
+func (h *History) repeatable(step string) bool {
+	at := h.Plan.Index(step)
+	for _, v := range h.declared {
+		definition, _ := v.Get("definition")
+		if at >= 0 && str(definition, "name") == h.Plan.Steps[at].Tool {
+			e, _ := definition.Get("effects")
+			return tool.Effects{ReadOnly: flag(e, "readOnly"), Idempotent: flag(e, "idempotent"), Keyed: flag(e, "keyed")}.Repeatable()
+		}
+	}
+	return false
 }
 
 func str(v value.Value, key string) string {
@@ -284,7 +357,7 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 	if f, ok := body.Get("failure"); ok {
 		ev.Failure = &tool.Failure{
 			Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
-			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
+			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), NotStarted: flag(f, "not_started"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
 		}
 		past(ev)
 		return
@@ -294,8 +367,9 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 		past(ev)
 		return
 	}
-	// The output was withheld, because it feeds a secret arg: the call counts
-	// as begun, and as lost when the run goes on.
+	// The output was withheld, because it feeds a secret arg.
+	ev.Output, ev.Withheld = withheld, true
+	past(ev)
 }
 
 func (h *History) answer(e journal.Entry, step string, body value.Value, past func(machine.Event)) {

@@ -304,7 +304,7 @@ func (h *History) reuse(seal sealer, taken []run.Past, p *plan.Plan, c *tool.Cat
 		if past.Begun || e.Kind == machine.Reused {
 			args[past.Step] = past.Args
 		}
-		ok := e.Kind == machine.Answered && e.Failure == nil || e.Kind == machine.Resolved && e.Resolution == machine.Happened || e.Kind == machine.Reused
+		ok := e.Kind == machine.Answered && e.Failure == nil && !e.Withheld || e.Kind == machine.Resolved && e.Resolution == machine.Happened || e.Kind == machine.Reused
 		if at := h.Plan.Index(past.Step); ok && !past.Begun && at >= 0 {
 			k := callKey{h.Tools[h.Plan.Steps[at].Tool], args[past.Step]}
 			outcomes[k] = append(outcomes[k], &known{step: past.Step, output: e.Output})

@@ -161,6 +161,10 @@ func (w *writer) outcome(r call.Request, o call.Outcome) value.Value {
 	case o.Failure != nil:
 		body = append(body, value.Member{Key: "failure", Value: failureBody(o.Failure)})
 	case w.seal.feedsSecret(r.Step):
+		if f := r.Tool.CheckOutput(o.Output); f != nil {
+			body = append(body, value.Member{Key: "failure", Value: failureBody(&tool.Failure{Code: f.Code, Message: "the output, which feeds a secret and is not recorded, does not fit the tool"})})
+			break
+		}
 		body = append(body, value.Member{Key: "withheld", Value: value.BoolValue(true)})
 	case w.opt.Contents == Digests:
 		body = append(body, value.Member{Key: "output_digest", Value: text(o.Output.Digest().String())})
@@ -182,6 +186,7 @@ func failureBody(f *tool.Failure) value.Value {
 	}
 	flag("retryable", f.Retryable)
 	flag("lost", f.Lost)
+	flag("not_started", f.NotStarted)
 	if f.After > 0 {
 		ms = append(ms, value.Member{Key: "after_ms", Value: value.Int(f.After.Milliseconds())})
 	}

@@ -108,8 +108,12 @@ func TestNestfulGoldAnswers(t *testing.T) {
 		Basic bool
 		Gold  json.RawMessage `json:"gold_answer"`
 	}
+	rows := lines[row](t, "nestful", "plans.jsonl")
+	if len(rows) != 216 {
+		t.Fatalf("%d plans, want 216", len(rows))
+	}
 	basic := 0
-	for _, r := range lines[row](t, "nestful", "plans.jsonl") {
+	for _, r := range rows {
 		p, err := plan.Decode(r.Plan, plan.Limits{})
 		if err != nil {
 			t.Errorf("%s: %v", r.ID, err)

@@ -42,6 +42,10 @@ var ErrNothing = errors.New("there is nothing to run")
 // ErrDeadline is the cause with which a run's own deadline cancels it.
 var ErrDeadline = errors.New("the run's deadline passed")
 
+// ErrWithheld is a run that cannot go on because the output of a call is not in
+// its record: it feeds a secret arg, and the call cannot be made again.
+var ErrWithheld = errors.New("an output that feeds a secret is not in the record")
+
 // Options of a run. The zero value runs sequentially, within the plan's own
 // budget or its worst case, without a gate, a journal or an observer.
 type Options struct {
@@ -221,6 +225,7 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
 		plan:   p,
+		tools:  c,
 		opt:    opt,
 		secret: sync.OnceValue(newSecret),
 		done:   make(chan struct{}),
@@ -240,12 +245,14 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 // takes the next action for itself, and starts others for what else may begin.
 type driver struct {
 	plan   *plan.Plan
+	tools  *tool.Catalogue
 	opt    Options
 	scope  *call.Scope
 	secret func() []byte // of the idempotency keys of a run without a journal
 	done   chan struct{} // closed when nothing is out and nothing may start
 
-	begun map[int]machine.Action // calls that the record leaves open; before drive only
+	begun    map[int]machine.Action // calls that the record leaves open; before drive only
+	recalled map[int]bool           // steps whose withheld output was made again; before drive only
 
 	mu     sync.Mutex
 	m      *machine.Machine // holding mu
@@ -281,7 +288,8 @@ func (d *driver) lose(ctx context.Context) error {
 		if !open || a.Kind != machine.Call {
 			continue
 		}
-		if err := d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt); err != nil {
+		err := call.Guard("the recorder", func() error { return d.opt.Recorder.Lost(ctx, d.plan.Steps[i].ID, a.Attempt) })
+		if err != nil {
 			return err
 		}
 		if err := d.m.Apply(machine.Event{Kind: machine.Lost, Step: i, Attempt: a.Attempt}); err != nil {
@@ -319,6 +327,9 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 // that may begin. It ends the run when nothing is out. Holding mu.
 func (d *driver) next() (first machine.Action, ok bool) {
 	d.news()
+	if d.failed != nil {
+		d.m.Apply(machine.Event{Kind: machine.Cancel}) // no further call; what is out settles
+	}
 	for d.failed == nil {
 		a, more := d.m.Next()
 		if !more {
@@ -362,18 +373,24 @@ func (d *driver) work(a machine.Action) {
 	}()
 	for {
 		settled = false
-		if out, ok := d.reuse(a); ok {
+		r = result{err: call.ErrGone} // until there is another: who goes has allowed nothing
+		switch out, ok, err := d.reuse(a); {
+		case a.Guessed:
+			r = result{err: fmt.Errorf("step %q: %w", d.plan.Steps[a.Step].ID, ErrWithheld)}
+		case err != nil:
+			r = result{err: err}
+		case ok:
 			r = result{reused: out}
-			d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false)
-			if d.opt.Recorder != nil {
-				r.err = d.opt.Recorder.Reused(d.plan.Steps[a.Step].ID, a.Tool, a.Args, out)
+		case a.Kind == machine.Judge:
+			dec, err := d.scope.Judge(d.request(a))
+			r = result{dec: dec, err: err}
+		default:
+			if err := d.follow(a, machine.Event{}, true); err != nil {
+				r = result{err: err}
+			} else if d.scope.Start(d.request(a), deliver) {
+				settled = true
+				return
 			}
-		} else if a.Kind == machine.Judge {
-			r = result{}
-			r.dec, r.err = d.scope.Judge(d.request(a))
-		} else if d.follow(a, machine.Event{}, true); d.scope.Start(d.request(a), deliver) {
-			settled = true
-			return
 		}
 		settled = true
 		d.keep(&r)
@@ -402,8 +419,8 @@ func (d *driver) settle(a machine.Action, r result) {
 // keep waits until an outcome is durable: before that nobody may see it, and
 // nothing that follows from it may begin.
 func (d *driver) keep(r *result) {
-	if r.o.Ticket != nil && r.err == nil {
-		r.unkept = r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context()))
+	if r.o.Ticket != nil {
+		r.unkept = call.Guard("the recorder", func() error { return r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context())) })
 	}
 }
 
@@ -411,14 +428,12 @@ func (d *driver) keep(r *result) {
 func (d *driver) apply(a machine.Action, r result) {
 	d.out--
 	if err := d.feed(a, r); err != nil && d.failed == nil {
-		// No further call: the machine is stopped, and what is out settles.
 		d.failed = err
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
 	}
 }
 
 func (d *driver) feed(a machine.Action, r result) error {
-	if r.err != nil {
+	if r.err != nil && r.o.Start.IsZero() { // nothing was called
 		d.m.Apply(machine.Event{Kind: machine.Cancel})
 		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
 		if a.Kind == machine.Judge {
@@ -442,7 +457,7 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
 	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
-	if r.unkept != nil {
+	if r.unkept != nil || r.err != nil {
 		// The call was made, so its result stands in the report; no other
 		// call is made.
 		d.m.Apply(machine.Event{Kind: machine.Cancel})
@@ -451,15 +466,27 @@ func (d *driver) feed(a machine.Action, r result) error {
 		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,
 		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
 	})
-	return errors.Join(r.unkept, err)
+	return errors.Join(r.err, r.unkept, err)
 }
 
-// reuse looks for an old outcome of a step before its first call.
-func (d *driver) reuse(a machine.Action) (value.Value, bool) {
+// reuse looks for an old outcome of a step before its first call, and records
+// that it is taken.
+func (d *driver) reuse(a machine.Action) (out value.Value, ok bool, err error) {
 	if d.opt.Reuse == nil || a.Attempt != 1 || a.Rerun {
-		return value.Value{}, false
+		return value.Value{}, false, nil
 	}
-	return d.opt.Reuse(d.plan.Steps[a.Step].ID, a.Tool, a.Args)
+	id := d.plan.Steps[a.Step].ID
+	err = call.Guard("the reuse of outcomes", func() error { out, ok = d.opt.Reuse(id, a.Tool, a.Args); return nil })
+	if err != nil || !ok {
+		return value.Value{}, false, err
+	}
+	if err := d.follow(a, machine.Event{Kind: machine.Reused, Output: out}, false); err != nil {
+		return value.Value{}, false, err
+	}
+	if d.opt.Recorder != nil {
+		err = call.Guard("the recorder", func() error { return d.opt.Recorder.Reused(id, a.Tool, a.Args, out) })
+	}
+	return out, true, err
 }
 
 func (d *driver) request(a machine.Action) call.Request {
@@ -469,6 +496,9 @@ func (d *driver) request(a machine.Action) call.Request {
 		r.Progress = func(p tool.Progress) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			if d.over {
+				return // a handler that was given up still talks
+			}
 			d.tell(Event{Kind: Noted, Step: s.ID, Tool: s.Tool, Attempt: a.Attempt, Progress: p})
 		}
 	}
@@ -499,10 +529,16 @@ func (d *driver) settled(i int) Event {
 	return Event{Kind: Settled, Step: d.plan.Steps[i].ID, Tool: d.plan.Steps[i].Tool, Status: d.m.Status(i), Cause: d.m.Cause(i)}
 }
 
+// tell tells the observer. One that panics is told no more, and fails the run.
+// Holding mu.
 func (d *driver) tell(e Event) {
-	if d.opt.Observer != nil {
-		e.Time = time.Now()
-		d.opt.Observer(e)
+	if d.opt.Observer == nil {
+		return
+	}
+	e.Time = time.Now()
+	if err := call.Guard("the observer", func() error { d.opt.Observer(e); return nil }); err != nil {
+		d.opt.Observer = nil
+		d.failed = errors.Join(d.failed, err)
 	}
 }
 

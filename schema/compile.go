@@ -167,7 +167,7 @@ func (r *reader) raw(v value.Value, at string) (any, error) {
 	case value.Number:
 		literal, _ := v.Number()
 		if !parse(literal).bounded() {
-			return nil, &CompileError{at, fmt.Sprintf("the number %s goes beyond %d digits", clip(literal), maxMagnitude)}
+			return nil, &CompileError{at, fmt.Sprintf("the number %s goes beyond %d digits", value.Excerpt(literal), maxMagnitude)}
 		}
 		return json.Number(literal), nil
 	case value.List:
@@ -205,9 +205,9 @@ func explain(err error) error {
 	var re *jsonschema.InvalidRegexError
 	switch {
 	case errors.As(err, &load):
-		return &CompileError{"", fmt.Sprintf("%s is another document, and nothing is fetched; put it under $defs, or name draft-07 or 2020-12 as $schema", quote(strings.TrimPrefix(load.URL, "callsheet:///")))}
+		return &CompileError{"", fmt.Sprintf("%s is another document, and nothing is fetched; put it under $defs, or name draft-07 or 2020-12 as $schema", value.Quoted(strings.TrimPrefix(load.URL, "callsheet:///")))}
 	case errors.As(err, &re):
-		return &CompileError{pointerOf(re.URL), fmt.Sprintf("the pattern %s does not compile as RE2: %v", quote(re.Regex), re.Err)}
+		return &CompileError{pointerOf(re.URL), fmt.Sprintf("the pattern %s does not compile as RE2: %v", value.Quoted(re.Regex), re.Err)}
 	case errors.As(err, &meta):
 		base := pointerOf(meta.URL)
 		leaf := &jsonschema.ValidationError{}
@@ -223,9 +223,9 @@ func explain(err error) error {
 				base += "/" + value.EscapePointer(token)
 			}
 			if k, ok := leaf.ErrorKind.(*kind.Format); ok && k.Want == "regex" {
-				return &CompileError{base, fmt.Sprintf("the pattern %s does not compile as RE2: %v", quote(fmt.Sprint(k.Got)), k.Err)}
+				return &CompileError{base, fmt.Sprintf("the pattern %s does not compile as RE2: %v", value.Quoted(fmt.Sprint(k.Got)), k.Err)}
 			}
-			return &CompileError{base, clip(leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))}
+			return &CompileError{base, value.Excerpt(leaf.ErrorKind.LocalizedString(message.NewPrinter(language.English)))}
 		}
 	}
 	return &CompileError{"", strings.ReplaceAll(err.Error(), address, "")}

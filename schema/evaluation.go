@@ -169,7 +169,7 @@ func (e *evaluation) literal(n *node, v value.Value, out *[]Fault, m *marks) (r 
 			}
 		}
 		if r == fails && n.isConst {
-			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), clip(n.enum[0].String())), true
+			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), value.Excerpt(n.enum[0].String())), true
 		} else if r == fails {
 			return e.fault(out, n, "/enum", "is %s, the schema allows %s", describe(v), alternatives(n.enum)), true
 		}
@@ -194,23 +194,23 @@ func (e *evaluation) number(n *node, v value.Value, out *[]Fault) verdict {
 	literal, _ := v.Number()
 	d := parse(literal)
 	if !d.bounded() {
-		return e.fault(out, n, "", "is the number %s, which goes beyond %d digits and is not compared", clip(literal), maxMagnitude)
+		return e.fault(out, n, "", "is the number %s, which goes beyond %d digits and is not compared", value.Excerpt(literal), maxMagnitude)
 	}
 	r := fits
 	if n.minimum != nil && d.cmp(*n.minimum) < 0 {
-		r = e.fault(out, n, "/minimum", "is %s, the least is %s", clip(literal), clip(n.minimum.literal))
+		r = e.fault(out, n, "/minimum", "is %s, the least is %s", value.Excerpt(literal), value.Excerpt(n.minimum.literal))
 	}
 	if n.maximum != nil && d.cmp(*n.maximum) > 0 {
-		r = e.fault(out, n, "/maximum", "is %s, the most is %s", clip(literal), clip(n.maximum.literal))
+		r = e.fault(out, n, "/maximum", "is %s, the most is %s", value.Excerpt(literal), value.Excerpt(n.maximum.literal))
 	}
 	if n.above != nil && d.cmp(*n.above) <= 0 {
-		r = e.fault(out, n, "/exclusiveMinimum", "is %s, it must be above %s", clip(literal), clip(n.above.literal))
+		r = e.fault(out, n, "/exclusiveMinimum", "is %s, it must be above %s", value.Excerpt(literal), value.Excerpt(n.above.literal))
 	}
 	if n.below != nil && d.cmp(*n.below) >= 0 {
-		r = e.fault(out, n, "/exclusiveMaximum", "is %s, it must be below %s", clip(literal), clip(n.below.literal))
+		r = e.fault(out, n, "/exclusiveMaximum", "is %s, it must be below %s", value.Excerpt(literal), value.Excerpt(n.below.literal))
 	}
 	if n.multipleOf != nil && !d.multipleOf(*n.multipleOf) {
-		r = e.fault(out, n, "/multipleOf", "is %s, it must be a multiple of %s", clip(literal), clip(n.multipleOf.literal))
+		r = e.fault(out, n, "/multipleOf", "is %s, it must be a multiple of %s", value.Excerpt(literal), value.Excerpt(n.multipleOf.literal))
 	}
 	return r
 }
@@ -231,10 +231,10 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 		}
 	}
 	if n.pattern != nil && !e.matches(n.pattern, s) {
-		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", quote(s), quote(n.pattern.String()))
+		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", value.Quoted(s), value.Quoted(n.pattern.String()))
 	}
 	if n.inFormat != nil && !n.inFormat(s) {
-		r = e.fault(out, n, "/format", "is %s, which is no %s", quote(s), clip(n.format))
+		r = e.fault(out, n, "/format", "is %s, which is no %s", value.Quoted(s), value.Excerpt(n.format))
 	}
 	return r
 }
@@ -338,7 +338,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 		}
 		for _, name := range d.need {
 			if _, ok := v.Get(name); !ok {
-				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+quote(d.name)+" asks for", out)
+				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+value.Quoted(d.name)+" asks for", out)
 			}
 		}
 	}
@@ -386,7 +386,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 
 func (e *evaluation) missing(n *node, keyword, name, why string, out *[]Fault) verdict {
 	if out != nil && len(*out) < MaxFaults {
-		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + quote(name) + why})
+		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + value.Quoted(name) + why})
 	}
 	return fails
 }

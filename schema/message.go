@@ -18,11 +18,11 @@ func (e *evaluation) subject() string {
 	last := e.path[len(e.path)-1]
 	switch {
 	case e.naming:
-		return "the name " + quote(last.key)
+		return "the name " + value.Quoted(last.key)
 	case last.index >= 0:
 		return "item " + strconv.Itoa(last.index)
 	}
-	return "property " + quote(last.key)
+	return "property " + value.Quoted(last.key)
 }
 
 // mistyped says what v is and what it should be. Text where a list or an object
@@ -30,7 +30,7 @@ func (e *evaluation) subject() string {
 func mistyped(v value.Value, want typeSet) string {
 	says := fmt.Sprintf("is %s, the schema says %s", kindOf(v), want)
 	if s, ok := v.Text(); ok {
-		inner, err := value.Parse(clip(s))
+		inner, err := value.Parse(value.Excerpt(s))
 		if want&^(typeList|typeObject) == 0 || err == nil && want&typeOf(inner) != 0 {
 			says += "; send JSON directly, not text"
 		}
@@ -43,7 +43,7 @@ func kindOf(v value.Value) string {
 	switch v.Kind() {
 	case value.Number:
 		literal, _ := v.Number()
-		return "the number " + clip(literal)
+		return "the number " + value.Excerpt(literal)
 	case value.String:
 		return "a string"
 	case value.Bool:
@@ -61,7 +61,7 @@ func describe(v value.Value) string {
 	switch v.Kind() {
 	case value.String:
 		s, _ := v.Text()
-		return quote(s)
+		return value.Quoted(s)
 	case value.Bool:
 		return v.String()
 	}
@@ -77,7 +77,7 @@ func (n *node) listing() string {
 	}
 	shown := make([]string, 0, most+1)
 	for _, name := range names[:min(len(names), most)] {
-		shown = append(shown, quote(name))
+		shown = append(shown, value.Quoted(name))
 	}
 	if len(names) > most {
 		shown = append(shown, fmt.Sprintf("and %d more", len(names)-most))
@@ -90,7 +90,7 @@ func alternatives(vs []value.Value) string {
 	const most = 10
 	var shown []string
 	for _, v := range vs[:min(len(vs), most)] {
-		shown = append(shown, clip(v.String()))
+		shown = append(shown, value.Excerpt(v.String()))
 	}
 	if len(vs) > most {
 		shown = append(shown, fmt.Sprintf("and %d more", len(vs)-most))

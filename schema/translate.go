@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/value"
@@ -307,18 +306,3 @@ func fromRaw(x any) (value.Value, error) {
 	}
 	return value.Parse(text)
 }
-
-// clip shortens what is quoted from outside to 80 characters.
-func clip(s string) string {
-	const most = 80
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-// quote writes text as a person may read it, shortened and escaped.
-func quote(s string) string { return strconv.Quote(clip(s)) }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/callsheet/callsheet/tool"
 )
 
 func TestHostile042_Escape(t *testing.T) {
@@ -79,5 +81,13 @@ func BenchmarkEscapePlain(b *testing.B) {
 	b.SetBytes(int64(len(s)))
 	for b.Loop() {
 		Escape(s)
+	}
+}
+
+func TestLineEscapesArgumentsOfEveryType(t *testing.T) {
+	var b strings.Builder
+	New(&b, 0, 0).Line("%s %v %v", tool.Role("a\x1b[2J"), []string{"b\r"}, struct{ S string }{"c\u202e"})
+	if got, want := b.String(), "a\\x1b[2J [b\\r] {c\\u202e}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -51,12 +51,12 @@ func isTarget(r tool.Role) bool {
 // returns how many bytes of it are not shown. Where that is not 0 the call must
 // not be approved before it was shown in full (spec/hostile.md 66).
 func (o *Output) Question(q Question, full bool) (hidden int) {
-	o.Line("step %s wants to call %s", Escape(q.Step), Escape(q.Tool))
+	o.Line("step %s wants to call %s", q.Step, q.Tool)
 	if q.Message != "" {
-		o.Line("  because  %s", Escape(q.Message))
+		o.Line("  because  %s", q.Message)
 	}
 	if q.Run != "" {
-		o.Line("  run      %s, the question expires %s", Escape(q.Run), q.Expires.UTC().Format(time.RFC3339))
+		o.Line("  run      %s, the question expires %s", q.Run, q.Expires.UTC().Format(time.RFC3339))
 	}
 	var leaves []leaf
 	collect(&leaves, q.Decl, q.Args, "")
@@ -77,7 +77,7 @@ func (o *Output) Question(q Question, full bool) (hidden int) {
 		if cut > 0 {
 			more = fmt.Sprintf(" … %d bytes not shown", cut)
 		}
-		o.Line("  %-8s %s = %s%s", l.role, Escape(l.pointer), Escape(text), more)
+		o.Line("  %-8s %s = %s%s", l.role, l.pointer, text, more)
 		if s, ok := l.v.Text(); ok {
 			for _, note := range lookalikes(s) {
 				o.Line("           ^ %s", note)
@@ -128,12 +128,12 @@ func lookalikes(s string) (notes []string) {
 		if strings.Contains(strings.Trim(word, "."), ".") {
 			if _, err := netip.ParseAddr(word); err != nil {
 				if ascii, err := idna.Punycode.ToASCII(strings.ToLower(word)); err == nil && ascii != word {
-					notes = append(notes, fmt.Sprintf("the host %s is %s", Escape(word), Escape(ascii)))
+					notes = append(notes, fmt.Sprintf("the host %s is %s", word, ascii))
 				}
 			}
 		}
 		if scripts := scriptsOf(word); len(scripts) > 1 {
-			notes = append(notes, fmt.Sprintf("%s mixes letters of %s", Escape(word), strings.Join(scripts, " and ")))
+			notes = append(notes, fmt.Sprintf("%s mixes letters of %s", word, strings.Join(scripts, " and ")))
 		}
 	}
 	return notes

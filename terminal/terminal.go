@@ -94,18 +94,10 @@ func (o *Output) paint(style lipgloss.Style, text string) string {
 // Live reports whether the output is redrawn in place.
 func (o *Output) Live() bool { return o.live }
 
-// Line writes one line: parts that are the program's own, formatted as by
-// fmt.Sprintf, with every argument that is text escaped.
+// Line writes one line, formatted as by fmt.Sprintf and then escaped as a whole,
+// so that no argument of whatever type can bring a control character in.
 func (o *Output) Line(format string, args ...any) {
-	for i, a := range args {
-		switch a := a.(type) {
-		case string:
-			args[i] = Escape(a)
-		case error:
-			args[i] = Escape(a.Error())
-		}
-	}
-	fmt.Fprintf(o.w, format+"\n", args...)
+	fmt.Fprintln(o.w, Escape(fmt.Sprintf(format, args...)))
 }
 
 // Lines writes text that may have several lines, each escaped and the first

@@ -182,6 +182,12 @@ func (o Override) Apply(d *Declaration) {
 			*f.into = *f.from
 		}
 	}
+	switch {
+	case o.Destructive != nil && *o.Destructive:
+		d.Effects.ReadOnly = false // what destroys is not read-only, whatever the tool says
+	case d.Effects.ReadOnly:
+		d.Effects.Destructive = false
+	}
 	d.Args = slices.Concat(o.Args, d.Args)
 	d.Allowed = slices.Concat(d.Allowed, o.Allowed)
 	if o.Attempts != 0 {

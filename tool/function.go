@@ -80,11 +80,11 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	return Tool{d, func(ctx context.Context, call *Call) (value.Value, error) {
 		var in In
 		if err := decode(call.Args, &in); err != nil {
-			return value.Value{}, &Failure{Code: CodeInvalidArgs, Message: err.Error()}
+			return value.Value{}, &Failure{Code: CodeInvalidArgs, Message: err.Error(), NotStarted: true}
 		}
 		out, err := fn(ctx, in)
-		if err != nil {
-			return value.Value{}, err
+		if f := AsFailure(err); f != nil { // a nil *Failure in err is none
+			return value.Value{}, f
 		}
 		v, err := value.Of(out)
 		if err != nil {

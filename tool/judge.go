@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/schema"
@@ -39,12 +38,12 @@ func (d *Declaration) Undeclared(args value.Value) []string {
 // undeclared says what is wrong with a name and what may have been meant.
 func (d *Declaration) undeclared(name string) string {
 	declared := d.Input.Names()
-	says := fmt.Sprintf("/%s: the tool declares no arg %s", clip(value.EscapePointer(name)), quote(name))
+	says := fmt.Sprintf("/%s: the tool declares no arg %s", value.Excerpt(value.EscapePointer(name)), value.Quoted(name))
 	if near := Nearest(name, declared, 1); len(near) > 0 {
-		return says + "; did you mean " + quote(near[0]) + "?"
+		return says + "; did you mean " + value.Quoted(near[0]) + "?"
 	}
 	for i := range declared {
-		declared[i] = quote(declared[i])
+		declared[i] = value.Quoted(declared[i])
 	}
 	const most = 20
 	if len(declared) > most {
@@ -87,17 +86,3 @@ func (d *Declaration) MaxAttempts() int {
 	}
 	return DefaultAttempts
 }
-
-// clip shortens what is quoted from outside to 80 characters.
-func clip(s string) string {
-	const most = 80
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
-func quote(s string) string { return strconv.Quote(clip(s)) }

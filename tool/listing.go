@@ -63,7 +63,7 @@ func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
 		d := l.declaration(entry, at)
 		d.Source = source
 		if was, ok := first[d.Name]; ok && d.Name != "" {
-			l.fault(at+"/name", "the name %s is taken by the tool at %s", quote(d.Name), was)
+			l.fault(at+"/name", "the name %s is taken by the tool at %s", value.Quoted(d.Name), was)
 		} else {
 			first[d.Name] = at
 		}
@@ -97,21 +97,12 @@ func (l *listing) declaration(entry value.Value, at string) *Declaration {
 	d.Output = l.schema(entry, at, "outputSchema")
 	if hints := l.get(entry, at, "annotations", value.Object); !hints.IsZero() {
 		at := at + "/annotations"
-		l.known(hints, at, "title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-		for _, hint := range []struct {
-			name string
-			into *bool
-		}{
-			{"readOnlyHint", &d.Effects.ReadOnly}, {"destructiveHint", &d.Effects.Destructive},
-			{"idempotentHint", &d.Effects.Idempotent}, {"openWorldHint", &d.Effects.OpenWorld},
-		} {
-			if b, ok := l.get(hints, at, hint.name, value.Bool).Bool(); ok {
-				*hint.into = b
-			}
+		names := []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+		l.known(hints, at, append(names, "title")...)
+		for _, name := range names {
+			l.get(hints, at, name, value.Bool)
 		}
-		if d.Effects.ReadOnly {
-			d.Effects.Destructive = false
-		}
+		d.Effects = Annotated(hints)
 	}
 	return d
 }
@@ -154,9 +145,9 @@ func (l *listing) known(v value.Value, at string, names ...string) {
 		if slices.Contains(names, k) {
 			continue
 		}
-		says := "the field " + quote(k) + " is not known here"
+		says := "the field " + value.Quoted(k) + " is not known here"
 		if near := Nearest(k, names, 1); len(near) > 0 {
-			says += "; did you mean " + quote(near[0]) + "?"
+			says += "; did you mean " + value.Quoted(near[0]) + "?"
 		} else {
 			says += "; there are " + strings.Join(names, ", ")
 		}

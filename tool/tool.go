@@ -37,6 +37,28 @@ type Effects struct {
 // Undeclared are the effects of a tool that declares none: the worst.
 func Undeclared() Effects { return Effects{Destructive: true, OpenWorld: true} }
 
+// Annotated are the effects that the annotations of an MCP tool say. What they
+// leave out, and what is no boolean, is as MCP says, which is [Undeclared].
+func Annotated(annotations value.Value) Effects {
+	e := Undeclared()
+	for _, hint := range []struct {
+		name string
+		into *bool
+	}{
+		{"readOnlyHint", &e.ReadOnly}, {"destructiveHint", &e.Destructive},
+		{"idempotentHint", &e.Idempotent}, {"openWorldHint", &e.OpenWorld},
+	} {
+		m, _ := annotations.Get(hint.name)
+		if b, ok := m.Bool(); ok {
+			*hint.into = b
+		}
+	}
+	if e.ReadOnly {
+		e.Destructive = false
+	}
+	return e
+}
+
 // Repeatable reports whether a call whose answer was lost may be made again.
 func (e Effects) Repeatable() bool { return e.ReadOnly || e.Idempotent || e.Keyed }
 
@@ -111,8 +133,8 @@ type Progress struct {
 }
 
 // A Handler does the work of one call. An error that is a [*Failure], or wraps
-// one, is taken as it is; any other error is a failure for good with code
-// "tool_error". The context ends at the call's deadline and when the run is
+// one, is taken as it is, and a nil one is no failure; any other error is a
+// failure for good with code "tool_error". The context ends at the call's deadline and when the run is
 // cancelled. The value returned must not change afterwards; a Value cannot.
 type Handler func(ctx context.Context, call *Call) (value.Value, error)
 

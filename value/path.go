@@ -16,9 +16,9 @@ type PathError struct {
 // Error names the path, the part that was reached, and what was there.
 func (e *PathError) Error() string {
 	if e.At == "" {
-		return fmt.Sprintf("path %s: %s", clipQuoted(e.Path), e.Reason)
+		return fmt.Sprintf("path %s: %s", Quoted(e.Path), e.Reason)
 	}
-	return fmt.Sprintf("path %s: at %s: %s", clipQuoted(e.Path), clipQuoted(e.At), e.Reason)
+	return fmt.Sprintf("path %s: at %s: %s", Quoted(e.Path), Quoted(e.At), e.Reason)
 }
 
 // Lookup resolves a dotted path as references do (spec/plan.md §2). At an
@@ -47,7 +47,7 @@ func (v Value) Lookup(path string) (Value, error) {
 			part, tail, more := strings.Cut(rest, ".")
 			i, ok := Index(part)
 			if !ok {
-				return Value{}, &PathError{path, found(path, at), fmt.Sprintf("a list of %d has no key %s; use an index from 0", v.Len(), clipQuoted(part))}
+				return Value{}, &PathError{path, found(path, at), fmt.Sprintf("a list of %d has no key %s; use an index from 0", v.Len(), Quoted(part))}
 			}
 			if i >= v.Len() {
 				return Value{}, &PathError{path, found(path, at), fmt.Sprintf("index %s is outside a list of %d", part, v.Len())}
@@ -79,18 +79,18 @@ func found(path string, at int) string {
 
 func missing(keys []string, part string) string {
 	if len(keys) == 0 {
-		return fmt.Sprintf("no key %s in an empty object", clipQuoted(part))
+		return fmt.Sprintf("no key %s in an empty object", Quoted(part))
 	}
 	shown := keys[:min(len(keys), 8)]
 	quoted := make([]string, len(shown))
 	for i, k := range shown {
-		quoted[i] = clipQuoted(k)
+		quoted[i] = Quoted(k)
 	}
 	more := ""
 	if len(keys) > len(shown) {
 		more = fmt.Sprintf(" and %d more", len(keys)-len(shown))
 	}
-	return fmt.Sprintf("no key %s; there are %s%s", clipQuoted(part), strings.Join(quoted, ", "), more)
+	return fmt.Sprintf("no key %s; there are %s%s", Quoted(part), strings.Join(quoted, ", "), more)
 }
 
 func looksLikeJSON(s string) bool {

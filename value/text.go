@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -104,7 +104,7 @@ func explain(text []byte, cause error) error {
 	case errors.Is(syn.Err, jsontext.ErrDuplicateName):
 		e := fault(text, int(syn.ByteOffset), string(syn.JSONPointer), "")
 		e.Duplicate = true
-		e.Reason = fmt.Sprintf("the name %s stands twice in one object; keep one", clipQuoted(syn.JSONPointer.LastToken()))
+		e.Reason = fmt.Sprintf("the name %s stands twice in one object; keep one", Quoted(syn.JSONPointer.LastToken()))
 		return e
 	case errors.Is(syn.Err, io.ErrUnexpectedEOF):
 		reason = "the text ends before the value does"
@@ -119,16 +119,22 @@ func fault(text []byte, offset int, pointer, reason string) *SyntaxError {
 	return &SyntaxError{Offset: offset, Line: line, Column: column, Pointer: pointer, Reason: reason}
 }
 
-func clipQuoted(s string) string {
-	if len(s) > 80 {
-		n := 80
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
+// Excerpt shortens what a message quotes of a document or an answer: to 80
+// characters, enough to recognise it by.
+func Excerpt(s string) string {
+	const most = 80
+	if n := 0; len(s) > most {
+		for i := range s {
+			if n++; n > most {
+				return s[:i] + "…"
+			}
 		}
-		s = s[:n] + "…"
 	}
-	return fmt.Sprintf("%q", s)
+	return s
 }
+
+// Quoted is an [Excerpt] in quotes, with everything escaped that does not print.
+func Quoted(s string) string { return strconv.Quote(Excerpt(s)) }
 
 // Of turns a Go value into a Value with the rules of encoding/json/v2: maps in
 // the order of their keys, text that is not UTF-8 and floats that are not

@@ -1,14 +1,13 @@
 // Command report runs the benchmarks and writes the table of
 // docs/performance.md, so that no figure there is typed by hand.
 //
-//	go run ./bench/report [-rounds 3]
+//	go run ./bench/report
 //
 // It is to be run in the root of the module.
 package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -29,8 +28,6 @@ const (
 )
 
 func main() {
-	rounds := flag.Int("rounds", 3, "how often each benchmark is run; the best counts")
-	flag.Parse()
 	log.SetFlags(0)
 	log.SetPrefix("report: ")
 	text, err := os.ReadFile(page)
@@ -42,23 +39,18 @@ func main() {
 	if !ok || !ok2 {
 		log.Fatalf("%s: want the lines %q and %q, which enclose the figures", page, begin, end)
 	}
-	measured := figures{}
-	for round := range *rounds {
-		for _, s := range suites {
-			if round > 0 && s.turns {
-				continue
-			}
-			if err := s.run(measured); err != nil {
-				log.Fatal(err)
-			}
+	measured := map[*suite]figures{}
+	for _, s := range suites {
+		if measured[s], err = s.run(); err != nil {
+			log.Fatal(err)
 		}
 	}
 	table, err := tableOf(measured)
 	if err != nil {
 		log.Fatal(err)
 	}
-	about := fmt.Sprintf("%s, %s/%s, %d cores, %s; the best of %d rounds.\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), *rounds)
+	about := fmt.Sprintf("%s, %s/%s, %d cores, %s.\n\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly))
 	if err := os.WriteFile(page, []byte(head+begin+about+table+end+tail), 0o644); err != nil {
 		log.Fatal(err)
 	}
@@ -66,20 +58,20 @@ func main() {
 
 // A suite is one go test.
 type suite struct {
-	dir   string // of the module
-	args  []string
-	turns bool // it takes turns and keeps the best by itself: one round is enough
+	dir  string // of the module
+	args []string
 }
 
-func (s *suite) run(into figures) error {
+func (s *suite) run() (figures, error) {
 	log.Print(s)
 	cmd := exec.Command("go", append([]string{"test", "-run", "^$"}, s.args...)...)
 	cmd.Dir, cmd.Stderr = s.dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", s, err, out)
+		return nil, fmt.Errorf("%s: %w\n%s", s, err, out)
 	}
-	return into.read(out)
+	f := figures{}
+	return f, f.read(out)
 }
 
 // String is the command as it is typed in the root of the module.
@@ -98,7 +90,8 @@ func (s *suite) String() string {
 	return c
 }
 
-// figures are what the benchmarks said: by name and unit, once for every round.
+// figures are what the benchmarks said: by name and unit, once for every
+// time that it ran.
 type figures map[figure][]float64
 
 type figure struct{ name, unit string }
@@ -126,15 +119,15 @@ func (f figures) read(out []byte) error {
 	return nil
 }
 
-// most and least are the best of the rounds: what else a machine does only ever
-// makes a round worse.
+// most and least are the best of all times: what else a machine does only ever
+// makes one worse.
 func (f figures) most(name, unit string) (float64, error)  { return f.pick(name, unit, slices.Max) }
 func (f figures) least(name, unit string) (float64, error) { return f.pick(name, unit, slices.Min) }
 
 func (f figures) pick(name, unit string, pick func([]float64) float64) (float64, error) {
-	rounds := f[figure{name, unit}]
-	if len(rounds) == 0 {
+	all := f[figure{name, unit}]
+	if len(all) == 0 {
 		return 0, fmt.Errorf("no benchmark %s said anything in %s", name, unit)
 	}
-	return pick(rounds), nil
+	return pick(all), nil
 }

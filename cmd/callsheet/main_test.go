@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,6 +48,22 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("exit code %d, want %s", got, args[0])
 				}
 			},
+			// id VAR FILE: VAR is the first id of a run in the file.
+			"id": func(ts *testscript.TestScript, neg bool, args []string) {
+				id := runID.FindString(ts.ReadFile(args[1]))
+				if id == "" {
+					ts.Fatalf("no id of a run in %s", args[1])
+				}
+				ts.Setenv(args[0], id)
+			},
+			// mode FILE MODE: the permissions of a file, in octal.
+			"mode": func(ts *testscript.TestScript, neg bool, args []string) {
+				info, err := os.Stat(ts.MkAbs(args[0]))
+				ts.Check(err)
+				if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[1] {
+					ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
+				}
+			},
 			// lines FILE N: the file has exactly N lines.
 			"lines": func(ts *testscript.TestScript, neg bool, args []string) {
 				if got := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(got) != args[1] {
@@ -56,6 +73,8 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+var runID = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
 
 // running is a callsheet that runs a plan whose only call has begun.
 type running struct {

@@ -209,10 +209,11 @@ func (p *performance) outcome(report *machine.Report, failed error) error {
 	resumable := p.store != nil && report.Run != "" && p.opt.Contents != record.Digests
 	switch {
 	case failed != nil:
+		code := p.app.fail(failed)
 		if resumable {
 			p.app.err().Line("callsheet resume %s  goes on with the run when that is mended", report.Run)
 		}
-		return failed
+		return exit(code)
 	case p.interrupted.Load():
 		if resumable {
 			p.app.err().Line("callsheet resume %s  goes on with the run", report.Run)

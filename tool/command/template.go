@@ -206,5 +206,5 @@ func (w word) name() string {
 
 // refuse is a failure before anything started.
 func refuse(format string, args ...any) *tool.Failure {
-	return &tool.Failure{Code: tool.CodeInvalidArgs, Message: fmt.Sprintf(format, args...)}
+	return &tool.Failure{Code: tool.CodeInvalidArgs, Message: fmt.Sprintf(format, args...), NotStarted: true}
 }

@@ -174,7 +174,8 @@ func (s *Source) unsent(ctx context.Context, err error) *tool.Failure {
 		f = &tool.Failure{Code: tool.CodeConnection, Message: plain(err).Error()}
 	}
 	f.Message += " (the call was not sent)"
-	f.Retryable = !errors.Is(err, errClosed) && !errors.Is(context.Cause(ctx), errClosed)
+	f.NotStarted = errors.Is(err, errClosed) || errors.Is(context.Cause(ctx), errClosed)
+	f.Retryable = !f.NotStarted
 	return f
 }
 

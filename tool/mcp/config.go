@@ -94,18 +94,12 @@ type Header struct {
 	Env    string // name of the variable; one that is not set is an error of Open
 }
 
-// An Override corrects what a server says, or does not say, of one tool.
+// An Override corrects what a server says, or does not say, of one tool. Effects
+// in it win over annotations and over Trust; MaxOutput is at most that of the
+// source.
 type Override struct {
-	// Effects, where not nil, win over annotations and over Trust.
-	ReadOnly, Destructive, Idempotent, OpenWorld, Keyed *bool
-
-	Args      []tool.Arg    // roles of the args
-	Allow     []string      // undeclared args that are let through
-	Attempts  int           // 0: the default
-	Delay     time.Duration // before a retry
-	Deadline  time.Duration // of one call; 0: the default
-	MaxOutput int           // bytes, at most Config.MaxOutput; 0: that
-	ParseJSON *bool         // nil: as Config.ParseJSON
+	tool.Override
+	ParseJSON *bool // nil: as Config.ParseJSON
 }
 
 // Validate checks the fields against each other and names each one at fault.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/mcp"
 )
 
@@ -28,7 +29,7 @@ func TestValidate(t *testing.T) {
 		{"headers of a command", mcp.Config{Name: "a", Command: []string{"x"}, Headers: map[string]mcp.Header{"X": {Env: "T"}}}, "for a URL"},
 		{"pool", mcp.Config{Name: "a", Command: []string{"x"}, Pool: 65}, "Pool: 65"},
 		{"negative", mcp.Config{Name: "a", Command: []string{"x"}, MaxOutput: -1}, "MaxOutput: is negative"},
-		{"override", mcp.Config{Name: "a", Command: []string{"x"}, MaxOutput: 10, Overrides: map[string]mcp.Override{"t": {MaxOutput: 11}}}, "over the source's 10"},
+		{"override", mcp.Config{Name: "a", Command: []string{"x"}, MaxOutput: 10, Overrides: map[string]mcp.Override{"t": {Override: tool.Override{MaxOutput: 11}}}}, "over the source's 10"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.cfg.Validate()

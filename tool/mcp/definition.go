@@ -17,10 +17,6 @@ const (
 	maxPages = 100
 )
 
-// CodeToolChanged is the code of a call whose tool is no longer defined as it
-// was when the source was opened. Nothing was sent.
-const CodeToolChanged = "tool_changed"
-
 // A Refusal names a tool that the server lists and that was left out.
 type Refusal struct {
 	Name   string // the server's own
@@ -92,21 +88,19 @@ func declare(cfg *Config, def value.Value) (tool.Declaration, error) {
 	if v, ok := def.Get("description"); ok {
 		description, _ = v.Text()
 	}
-	o := cfg.Overrides[name]
 	d := tool.Declaration{
 		Name:        cfg.Prefix + name,
 		Description: description,
 		Input:       input,
 		Output:      output,
-		Effects:     effects(cfg.Trust, def, o),
-		Args:        o.Args,
-		Allowed:     o.Allow,
+		Effects:     tool.Undeclared(),
 		Source:      "mcp:" + cfg.Name,
-		Attempts:    o.Attempts,
-		Delay:       o.Delay,
-		Deadline:    o.Deadline,
-		MaxOutput:   orDefault(o.MaxOutput, cfg.maxOutput()),
+		MaxOutput:   cfg.maxOutput(),
 	}
+	if hints, ok := def.Get("annotations"); ok && cfg.Trust {
+		d.Effects = tool.Annotated(hints)
+	}
+	cfg.Overrides[name].Apply(&d)
 	return d, nil
 }
 
@@ -120,34 +114,4 @@ func compile(def value.Value, member string) (*schema.Schema, error) {
 		return nil, fmt.Errorf("its %s is refused: %w", member, err)
 	}
 	return s, nil
-}
-
-// effects are the worst ones, then what a trusted server hints, then what the
-// configuration says.
-func effects(trust bool, def value.Value, o Override) tool.Effects {
-	e := tool.Undeclared()
-	if hints, ok := def.Get("annotations"); ok && trust {
-		for name, into := range map[string]*bool{
-			"readOnlyHint": &e.ReadOnly, "destructiveHint": &e.Destructive,
-			"idempotentHint": &e.Idempotent, "openWorldHint": &e.OpenWorld,
-		} {
-			if v, ok := hints.Get(name); ok {
-				if b, ok := v.Bool(); ok {
-					*into = b
-				}
-			}
-		}
-	}
-	for into, v := range map[*bool]*bool{
-		&e.ReadOnly: o.ReadOnly, &e.Destructive: o.Destructive, &e.Idempotent: o.Idempotent,
-		&e.OpenWorld: o.OpenWorld, &e.Keyed: o.Keyed,
-	} {
-		if v != nil {
-			*into = *v
-		}
-	}
-	if e.ReadOnly {
-		e.Destructive = false
-	}
-	return e
 }

@@ -582,9 +582,9 @@ func TestEffects(t *testing.T) {
 	}
 	cfg.Trust = true
 	cfg.Overrides = map[string]mcp.Override{
-		"text": {Idempotent: ptr(true), Keyed: ptr(true), Attempts: 5, Deadline: time.Minute,
-			Args: []tool.Arg{{Pattern: "/text", Role: tool.Content}}, Allow: []string{"bcc"}},
-		"blocks": {ReadOnly: ptr(true)},
+		"text": {Override: tool.Override{Idempotent: ptr(true), Keyed: ptr(true), Attempts: 5, Deadline: time.Minute,
+			Args: []tool.Arg{{Pattern: "/text", Role: tool.Content}}, Allowed: []string{"bcc"}}},
+		"blocks": {Override: tool.Override{ReadOnly: ptr(true)}},
 	}
 	src := open(t, cfg)
 	for name, want := range map[string]tool.Effects{
