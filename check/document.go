@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/lookalike"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/value"
 )
@@ -202,7 +203,7 @@ func freshID(doc value.Value, stem string) string {
 func (c *checker) lookalikes() {
 	var seen map[string]int
 	for i := range c.Steps {
-		if id := c.Steps[i].ID; !isASCII(id) {
+		if id := c.Steps[i].ID; !lookalike.ASCII(id) {
 			seen = make(map[string]int, len(c.Steps))
 			break
 		}
@@ -212,12 +213,12 @@ func (c *checker) lookalikes() {
 	}
 	for i := range c.Steps {
 		id := c.Steps[i].ID
-		looks := skeleton(id)
+		looks := lookalike.Skeleton(id)
 		first, twice := seen[looks]
 		switch {
 		case twice:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s looks like %s, the id of another step", escaped(id), escaped(c.Steps[first].ID)))
-		case looks != id && mixesScripts(id):
+		case looks != id && len(lookalike.Scripts(id)) > 1:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s mixes letters of several scripts and looks like %q", escaped(id), looks))
 		}
 		if !twice {

@@ -58,6 +58,7 @@ func optional(s string) value.Value {
 func (w *writer) Decided(r call.Request, d call.Decision) error {
 	body := []value.Member{
 		{Key: "step", Value: text(r.Step)},
+		{Key: "tool", Value: text(r.Tool.Name)},
 		{Key: "verdict", Value: text(d.Verdict.String())},
 		{Key: "code", Value: optional(d.Code)},
 		{Key: "message", Value: optional(d.Message)},

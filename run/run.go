@@ -220,7 +220,7 @@ func startable(p *plan.Plan, tools *tool.Set) error {
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	gated := opt.Gate != nil
 	for i := range opt.Past {
-		gated = gated || opt.Past[i].Event.Kind == machine.Judged && !opt.Past[i].Begun
+		gated = gated || opt.Past[i].Event.Kind == machine.Judged
 	}
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
@@ -311,7 +311,7 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 	case <-d.done:
 	case <-ctx.Done():
 		d.mu.Lock()
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(ctx))
 		d.news()
 		d.mu.Unlock()
 		<-d.done
@@ -392,8 +392,8 @@ func (d *driver) work(a machine.Action) {
 				return
 			}
 		}
-		settled = true
 		d.keep(&r)
+		settled = true
 		d.mu.Lock()
 		d.apply(a, r)
 		next, ok := d.next()
@@ -407,20 +407,23 @@ func (d *driver) work(a machine.Action) {
 
 // settle applies a result outside a worker and starts what may begin then.
 func (d *driver) settle(a machine.Action, r result) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.apply(a, r)
+		if next, ok := d.next(); ok {
+			go d.work(next)
+		}
+	}()
 	d.keep(&r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.apply(a, r)
-	if next, ok := d.next(); ok {
-		go d.work(next)
-	}
 }
 
 // keep waits until an outcome is durable: before that nobody may see it, and
 // nothing that follows from it may begin.
 func (d *driver) keep(r *result) {
-	if r.o.Ticket != nil {
-		r.unkept = call.Guard("the recorder", func() error { return r.o.Ticket.Wait(context.WithoutCancel(d.scope.Context())) })
+	if t := r.o.Ticket; t != nil {
+		r.o.Ticket, r.unkept = nil, call.ErrGone // in case the recorder goes
+		r.unkept = call.Guard("the recorder", func() error { return t.Wait(context.WithoutCancel(d.scope.Context())) })
 	}
 }
 
@@ -432,12 +435,22 @@ func (d *driver) apply(a machine.Action, r result) {
 	}
 }
 
+// cancel stops new calls; the first reason is the one that the report gives.
+// Holding mu.
+func (d *driver) cancel(why error) {
+	e := machine.Event{Kind: machine.Cancel}
+	if why != nil && why != context.Canceled { // which says no more than that
+		e.Message = why.Error()
+	}
+	d.m.Apply(e)
+}
+
 func (d *driver) feed(a machine.Action, r result) error {
 	if r.err != nil && r.o.Start.IsZero() { // nothing was called
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(r.err)
 		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
 		if a.Kind == machine.Judge {
-			e = machine.Event{Kind: machine.Judged, Step: a.Step}
+			e = machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: machine.Deny}
 		}
 		d.m.Apply(e)
 		return r.err
@@ -453,14 +466,16 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return err
 	}
 	if r.o.NotMade {
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(d.scope.Context()))
 		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
 	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
-	if r.unkept != nil || r.err != nil {
+	if lost := errors.Join(r.err, r.unkept); lost != nil {
 		// The call was made, so its result stands in the report; no other
 		// call is made.
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(lost)
+	} else if r.o.Failure != nil && r.o.Failure.Code == tool.CodeCancelled && d.scope.Context().Err() != nil {
+		d.cancel(context.Cause(d.scope.Context())) // it may come before drive's own
 	}
 	err := d.m.Apply(machine.Event{
 		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,

@@ -169,16 +169,24 @@ func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
 
 // check judges the plan. Without any tool everything but tools is judged.
 func (s *script) check(f *planFlags) *check.Report {
+	if s.plan == nil {
+		_, r := check.Text(s.text, s.options(f))
+		return r
+	}
+	return check.Plan(s.plan, s.options(f))
+}
+
+// options are what the plan is judged against.
+func (s *script) options(f *planFlags) check.Options {
 	o := check.Options{Budget: f.Budget, Ceiling: s.ceiling(), Limits: s.config.PlanLimits(), Strict: f.Strict}
 	if s.plan == nil {
-		_, r := check.Text(s.text, o)
-		return r
+		return o
 	}
 	if c := s.catalogue(); len(c.All()) > 0 {
 		o.Catalogue = c
 	}
 	o.Policy = s.asks
-	return check.Plan(s.plan, o)
+	return o
 }
 
 // asks are the steps whose calls a person must approve, as far as the

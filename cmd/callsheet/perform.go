@@ -54,8 +54,9 @@ type performance struct {
 
 	interrupted *atomic.Bool
 	live        atomic.Pointer[record.Live]
-	full        *os.File                       // of --report; nil: none
-	watch       atomic.Pointer[terminal.Watch] // nil: nothing is shown
+	full        *os.File                            // of --report; nil: none
+	watch       atomic.Pointer[terminal.Watch]      // nil: nothing is shown
+	view        atomic.Pointer[terminal.AgentWatch] // of the agent that goes on; nil: none does
 	hook        *hook
 }
 
@@ -73,6 +74,9 @@ func (p *performance) stopping() {
 
 // hold takes the live view away until release is called.
 func (p *performance) hold() (release func()) {
+	if w := p.view.Load(); w != nil {
+		return w.Hold()
+	}
 	if w := p.watch.Load(); w != nil {
 		return w.Hold()
 	}
@@ -138,6 +142,11 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
+	return p.conclude(p.conduct(pl, begin))
+}
+
+// conduct runs pl and shows it.
+func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) (*machine.Report, error) {
 	show := p.flags.output(p.app)
 	if show != nil {
 		p.opt.Run.Observer = func(e run.Event) { p.watch.Load().Observe(e) }
@@ -164,7 +173,12 @@ func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machi
 			p.app.err().Line("warning: %s", w)
 		}
 	}
-	failed = stored(failed)
+	return report, stored(failed)
+}
+
+// conclude reports a run and says by the exit code how it ended.
+func (p *performance) conclude(report *machine.Report, failed error) error {
+	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
