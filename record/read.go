@@ -128,7 +128,7 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 }
 
 func newHistory(sum journal.Summary) (*History, error) {
-	if sum.Kind != "plan" {
+	if sum.Kind != KindPlan && sum.Kind != KindRehearsal {
 		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
 	}
 	return &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}, nil
