@@ -219,23 +219,26 @@ func (f *flight) giveUp(fail *tool.Failure) {
 func (f *flight) finish(o Outcome) {
 	d := f.scope.door
 	d.release(f.r)
-	raw, err := o, ErrGone
-	defer func() { f.deliver(o, err) }()
+	gone := ErrGone // until everybody has been told
+	var failed error
+	defer func() { f.deliver(o, errors.Join(gone, failed)) }()
 	if d.Vault != nil {
+		raw := o
 		// Until it is clean nothing that the tool said is told to anyone.
 		o.Output, o.Failure = value.Value{}, &tool.Failure{Code: tool.CodePanic, Lost: true, Message: "what the tool said is withheld: its secrets could not be taken out"}
-		err = Guard("the vault", func() error { o = f.clean(raw); return nil })
-	} else {
-		err = nil
+		failed = Guard("the vault", func() error { o = f.clean(raw); return nil })
 	}
 	if g, ok := d.Gate.(Follower); ok {
-		err = errors.Join(err, Guard("the gate", func() error { g.Ended(f.r, o); return nil }))
+		failed = errors.Join(failed, Guard("the gate", func() error { g.Ended(f.r, o); return nil }))
 	}
 	if d.Recorder != nil {
-		if lost := Guard("the recorder", func() error { o.Ticket = d.Recorder.Outcome(f.r, o); return nil }); lost != nil {
-			o.Ticket = unkept{lost}
+		told := o
+		o.Ticket = unkept{ErrGone}
+		if err := Guard("the recorder", func() error { o.Ticket = d.Recorder.Outcome(f.r, told); return nil }); err != nil {
+			o.Ticket = unkept{err}
 		}
 	}
+	gone = nil
 }
 
 // clean takes the secrets that the tool was given out of what it said.
@@ -315,18 +318,26 @@ func (f *flight) land(out value.Value, fail *tool.Failure) (givenUp bool) {
 	return true
 }
 
+// over reports whether ctx has ended, or its deadline is past and its timer has
+// yet to run.
+func over(ctx context.Context, now time.Time) bool {
+	d, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !now.Before(d)
+}
+
 // why is the code of a call that ended without an answer: its own deadline, the
 // end of the run (a deadline of the run is one too, and not the call's), or what
 // the tool says when neither had come.
 func (f *flight) why(code string, now time.Time) string {
-	run, bounded := f.scope.ctx.Deadline()
 	switch err := f.Err(); {
 	case err == context.DeadlineExceeded:
 		return tool.CodeTimeout
-	case err != nil, bounded && run.Before(f.deadline) && !now.Before(run):
+	case err != nil:
 		return tool.CodeCancelled
 	case !now.Before(f.deadline):
 		return tool.CodeTimeout
+	case over(f.scope.ctx, now): // and the context will say so in a moment
+		return tool.CodeCancelled
 	case code == tool.CodeCancelled: // of a context of the tool's own
 		return tool.CodeConnection
 	}

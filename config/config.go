@@ -226,7 +226,13 @@ type Model struct {
 	Model    string   `yaml:"model" doc:"The provider's name of the model."`
 	Secret   string   `yaml:"secret" doc:"Name of the secret that holds the key."`
 	File     string   `yaml:"file" doc:"The script or the cassette."`
+	Forcing  Forcing  `yaml:"forcing" doc:"What an openai server does with tool_choice: name forces one tool (the default), any some tool, none nothing."`
 }
+
+// Forcing says what a server does with a tool choice.
+type Forcing string
+
+func (Forcing) choices() []string { return []string{"name", "any", "none"} }
 
 // Provider names who answers for a model.
 type Provider string

@@ -68,6 +68,7 @@ type origin struct {
 	closer  io.Closer
 	refused []mcp.Refusal
 	err     error
+	named   bool // err names the source itself
 }
 
 // Open starts the sources of c, which may be nil, and of the options. ctx bounds
@@ -105,7 +106,9 @@ func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
 	for _, name := range opt.Tools {
 		from := &origin{name: "--tools " + name}
 		origins = append(origins, from)
-		if b := builtin(Builtin(name)); b != nil {
+		if name == "" {
+			from.name, from.err = "--tools", errors.New("it is empty; use demo, arith or the path of a catalogue")
+		} else if b := builtin(Builtin(name)); b != nil {
 			from.tools = b
 		} else {
 			from.tools, from.err = readCatalogue(name)
@@ -182,6 +185,7 @@ func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Sour
 	}
 	src, err := mcp.Open(ctx, cfg)
 	if err != nil {
+		from.named = true
 		return nil, err
 	}
 	from.closer, from.refused = src, src.Refused()
@@ -266,6 +270,8 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 		switch {
 		case errors.As(from.err, &spec):
 			refuse(from, from.pointer+spec.Pointer, "%s", spec.Reason)
+		case from.named:
+			refuse(from, from.pointer, "%v", from.err)
 		case from.err != nil && from.pointer != "":
 			refuse(from, from.pointer, "%s: %v", from.name, from.err)
 		case from.err != nil:

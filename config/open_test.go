@@ -174,7 +174,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	// The other server did start, and must be closed again; goleak watches.
 	_, err := open(t, "sources:\n  ok: {mcp: {command: [$SELF, serve]}}\n  bad: {mcp: {command: [/bin/false], start_timeout: 5s}}", config.Options{})
 	var e *config.Error
-	if !errors.As(err, &e) || e.Faults[0].Line != 3 || !strings.HasPrefix(e.Faults[0].Message, "source bad: ") {
+	if !errors.As(err, &e) || e.Faults[0].Line != 3 || !strings.HasPrefix(e.Faults[0].Message, `mcp source "bad": `) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -64,6 +64,38 @@ func TestAChangedToolIsDeniedAndSpendsNothing(t *testing.T) {
 	}
 }
 
+// What a failure says of its effect decides, and not when the machine hears of a
+// cancellation.
+func TestFailuresOfCallsThatHaveNoAnswer(t *testing.T) {
+	reads, writes := tool.Effects{ReadOnly: true}, tool.Effects{}
+	for name, c := range map[string]struct {
+		effects tool.Effects
+		failure tool.Failure
+		status  machine.Status
+		may     bool // have happened
+	}{
+		"cancelled, safe":        {reads, tool.Failure{Code: "cancelled", Lost: true}, machine.Cancelled, false},
+		"cancelled, idempotent":  {tool.Effects{Idempotent: true}, tool.Failure{Code: "cancelled", Lost: true}, machine.Cancelled, true},
+		"cancelled, an effect":   {writes, tool.Failure{Code: "cancelled", Lost: true}, machine.Uncertain, true},
+		"cancelled before":       {writes, tool.Failure{Code: "cancelled", NotStarted: true}, machine.Cancelled, false},
+		"says so as its failure": {writes, tool.Failure{Code: "cancelled"}, machine.ToolError, true},
+		"refused before":         {writes, tool.Failure{Code: "invalid_args", NotStarted: true}, machine.ToolError, false},
+	} {
+		for _, late := range []bool{false, true} {
+			m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{Effects: c.effects}, machine.Options{})
+			a := next(t, m)
+			if late {
+				apply(t, m, machine.Event{Kind: machine.Cancel})
+			}
+			apply(t, m, machine.Event{Kind: machine.Answered, Step: a.Step, Attempt: 1, Failure: &c.failure})
+			r := m.Report()
+			if s := r.Steps[0]; s.Status != c.status || s.Attempts[0].MayHaveHappened != c.may || r.Calls != 1 {
+				t.Errorf("%s (cancelled first: %v): %s, may have happened: %v, %d calls; want %s, %v, 1", name, late, s.Status, s.Attempts[0].MayHaveHappened, r.Calls, c.status, c.may)
+			}
+		}
+	}
+}
+
 func TestBackoffIsBoundedWhateverTheDelay(t *testing.T) {
 	for _, base := range []time.Duration{time.Second, time.Hour, 1 << 62} {
 		m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{Attempts: 100, Delay: base}, machine.Options{})
@@ -109,12 +141,13 @@ func TestStepsBehindAQuestionNameIt(t *testing.T) {
 	}
 }
 
-func BenchmarkBlockedChain(b *testing.B) {
+// long is a plan of 10 000 steps, and machines for it.
+func long(b *testing.B, first, rest func(i int) string) func(machine.Options) *machine.Machine {
 	const n = 10_000
 	var text strings.Builder
-	text.WriteString(`[{"id":"s0","tool":"t","after":["nobody"]}`)
+	text.WriteString("[" + first(0))
 	for i := 1; i < n; i++ {
-		fmt.Fprintf(&text, `,{"id":"s%d","tool":"t","after":["s%d"]}`, i, i-1)
+		text.WriteString("," + rest(i))
 	}
 	p, err := plan.Decode([]byte(text.String()+"]"), plan.Limits{Steps: n})
 	if err != nil {
@@ -124,9 +157,71 @@ func BenchmarkBlockedChain(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for b.Loop() {
-		if s := machine.New(p, c, machine.Options{}).Report().Steps[n-1]; s.Status != machine.Blocked || s.Cause.Step != "s0" {
-			b.Fatalf("%s because of %+v, want blocked because of s0", s.Status, s.Cause)
+	return func(o machine.Options) *machine.Machine { return machine.New(p, c, o) }
+}
+
+func alone(i int) string { return fmt.Sprintf(`{"id":"s%d","tool":"t"}`, i) }
+func after(id string) func(int) string {
+	return func(i int) string { return fmt.Sprintf(`{"id":"s%d","tool":"t","after":[%q]}`, i, id) }
+}
+func chained(i int) string { return after(fmt.Sprint("s", i-1))(i) }
+
+// Whatever keeps a long chain from running is found once for all of it.
+func BenchmarkBlockedChain(b *testing.B) {
+	for name, first := range map[string]string{"unknown id": "nobody", "cycle": "s0"} {
+		b.Run(name, func(b *testing.B) {
+			begin := long(b, after(first), chained)
+			for b.Loop() {
+				r := begin(machine.Options{}).Report()
+				if s := r.Steps[len(r.Steps)-1]; s.Status != machine.Blocked || s.Cause.Step != "s0" {
+					b.Fatalf("%s because of %+v, want blocked because of s0", s.Status, s.Cause)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkWaitingSteps(b *testing.B) {
+	for name, rest := range map[string]func(int) string{"a chain behind one": chained, "each for its own": alone} {
+		b.Run(name, func(b *testing.B) {
+			begin := long(b, alone, rest)
+			for b.Loop() {
+				m := begin(machine.Options{Gate: true})
+				for a, ok := m.Next(); ok; a, ok = m.Next() {
+					if err := m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: machine.Ask}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				r := m.Report()
+				if s := r.Steps[len(r.Steps)-1]; s.Status != machine.Waiting {
+					b.Fatalf("%s because of %+v, want waiting", s.Status, s.Cause)
+				}
+			}
+		})
+	}
+}
+
+// What nobody decided must not pass for a decision.
+func TestAnEventWithoutADecisionIsRefused(t *testing.T) {
+	m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{}, machine.Options{Gate: true})
+	a := next(t, m)
+	refused := func(e machine.Event) {
+		t.Helper()
+		if err := m.Apply(e); err == nil {
+			t.Errorf("%+v was taken in", e)
 		}
+	}
+	refused(machine.Event{})
+	refused(machine.Event{Step: a.Step, Verdict: machine.Allow})
+	refused(machine.Event{Kind: machine.Cancel + 1})
+	refused(machine.Event{Kind: machine.Judged})
+	refused(machine.Event{Kind: machine.Judged, Verdict: machine.Ask + 1})
+	apply(t, m, machine.Event{Kind: machine.Judged, Verdict: machine.Allow})
+	next(t, m)
+	apply(t, m, machine.Event{Kind: machine.Lost, Attempt: 1})
+	refused(machine.Event{Kind: machine.Resolved})
+	apply(t, m, machine.Event{Kind: machine.Resolved, Resolution: machine.Happened, Output: value.NullValue()})
+	if m.State() != machine.Finished {
+		t.Error("the run is not finished")
 	}
 }

@@ -89,6 +89,9 @@ type Report struct {
 // a person are waiting and those that have not begun are cancelled.
 func (m *Machine) Report() *Report {
 	r := &Report{Steps: make([]StepReport, len(m.steps)), Calls: m.calls, Waves: [][]string{}}
+	if m.waiting > 0 {
+		m.trace()
+	}
 	for i := range m.steps {
 		st, s := &m.steps[i], &m.plan.Steps[i]
 		out := &r.Steps[i]

@@ -7,15 +7,30 @@ import (
 
 func (m *Machine) wait(i int, c *Cause) {
 	st := &m.steps[i]
+	m.unpend(i)
 	st.phase, st.cause = waiting, c
 	m.waiting++
-	m.recount()
+	// What stands behind it holds no calls back from others: asking reserves
+	// nothing. Each step is passed once, however many others wait.
+	stack := append(m.stack[:0], int32(i))
+	for len(stack) > 0 {
+		j := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, d := range m.dependents(int(j)) {
+			if dep := &m.steps[d]; !dep.stalled && dep.phase != settled {
+				m.unpend(int(d))
+				dep.stalled = true
+				stack = append(stack, d)
+			}
+		}
+	}
+	m.stack = stack
 }
 
 func (m *Machine) unwait(i int) {
 	m.steps[i].cause = nil
 	m.waiting--
-	m.recountWithout(i)
+	m.recount(i)
 }
 
 func (m *Machine) makeReady(i int) {
@@ -31,11 +46,9 @@ func (m *Machine) makeReady(i int) {
 	m.ready.add(int(st.place))
 }
 
-// recount finds the steps that stand behind a waiting one: asking reserves
-// nothing, so neither they nor it hold calls back from others.
-func (m *Machine) recount() { m.recountWithout(-1) }
-
-func (m *Machine) recountWithout(free int) {
+// recount finds the steps that stand behind a waiting one when free waits no
+// more.
+func (m *Machine) recount(free int) {
 	m.head = 0
 	m.prefix = nil
 	m.pendingSum = 0
@@ -43,13 +56,8 @@ func (m *Machine) recountWithout(free int) {
 		st := &m.steps[j]
 		st.stalled = false
 		for _, d := range m.plan.Steps[j].Deps {
-			dep := &m.steps[d]
-			if d != free && dep.phase == waiting {
-				st.stalled, st.behind = true, int32(d)
-			} else if dep.stalled {
-				st.stalled, st.behind = true, dep.behind
-			}
-			if st.stalled {
+			if dep := &m.steps[d]; d != free && dep.phase == waiting || dep.stalled {
+				st.stalled = true
 				break
 			}
 		}
@@ -100,6 +108,26 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 	m.stack = stack
 }
 
+// trace finds for every stalled step the one that it waits for: the first, in
+// the order of its dependencies.
+func (m *Machine) trace() {
+	for _, j := range m.order {
+		st := &m.steps[j]
+		if !st.stalled || st.phase == settled {
+			continue
+		}
+		for _, d := range m.plan.Steps[j].Deps {
+			if dep := &m.steps[d]; dep.phase == waiting {
+				st.behind = int32(d)
+				break
+			} else if dep.stalled && dep.phase != settled {
+				st.behind = dep.behind
+				break
+			}
+		}
+	}
+}
+
 // finish settles what can never run once nothing else can change.
 func (m *Machine) finish() {
 	if m.unsettled == 0 || m.running > 0 || len(m.again) > 0 || m.waiting > 0 || m.ready.first() >= 0 && !m.cancelled {
@@ -124,17 +152,21 @@ func (m *Machine) leftover(i int) (Status, *Cause) {
 	case s.Wave < 0:
 		return Blocked, m.blockedCause(i)
 	case m.cancelled:
-		return Cancelled, cancelledCause(s.ID)
+		return Cancelled, m.cancelledCause(s.ID)
 	case st.phase == waiting:
 		return Waiting, st.cause
 	case st.stalled:
 		return Waiting, m.steps[st.behind].cause
 	}
-	return Cancelled, cancelledCause(s.ID)
+	return Cancelled, m.cancelledCause(s.ID)
 }
 
-func cancelledCause(id string) *Cause {
-	return &Cause{id, string(Cancelled), "the run was cancelled before the step settled"}
+func (m *Machine) cancelledCause(id string) *Cause {
+	message := "the run was cancelled before the step settled"
+	if m.why != "" {
+		message += ": " + m.why
+	}
+	return &Cause{id, string(Cancelled), message}
 }
 
 // blockedCause names what keeps a step from ever running: an unknown id, or the

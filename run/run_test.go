@@ -2,7 +2,9 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +80,66 @@ func TestHostile016_AReferenceToWhatIsNotThere(t *testing.T) {
 			t.Errorf("step %s: cause %+v, want %s and %s", r.Steps[step].ID, got, cause.Step, cause.Code)
 		}
 	}
+}
+
+// A call that an interrupt ended without an answer is no failure of its tool: a
+// run that goes on makes it again, however many attempts it has left.
+func TestACallThatWasCancelledIsMadeAgain(t *testing.T) {
+	cancelled := func(f tool.Failure) []run.Past {
+		f.Code = tool.CodeCancelled
+		return []run.Past{
+			{Step: "a", Begun: true, Event: machine.Event{Attempt: 1}},
+			{Step: "a", Event: machine.Event{Kind: machine.Answered, Attempt: 1, Failure: &f}},
+		}
+	}
+	for name, c := range map[string]struct {
+		effects tool.Effects
+		failure tool.Failure
+		want    machine.Status
+		outcome string
+	}{
+		"safe":             {reads, tool.Failure{Lost: true}, machine.OK, "lost ok"},
+		"not begun":        {writes, tool.Failure{NotStarted: true}, machine.OK, "failed ok"},
+		"may be an effect": {writes, tool.Failure{Lost: true}, machine.Uncertain, "lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tl := named("t", c.effects, ok)
+			tl.Attempts = 1
+			s := do(t, `[{"id":"a","tool":"t"}]`, set(t, tl), run.Options{Past: cancelled(c.failure)}).Steps[0]
+			var outcomes []string
+			for i := range s.Attempts {
+				outcomes = append(outcomes, s.Attempts[i].Outcome())
+			}
+			if got := strings.Join(outcomes, " "); s.Status != c.want || got != c.outcome {
+				t.Errorf("got %s by %s, want %s by %s", s.Status, got, c.want, c.outcome)
+			}
+		})
+	}
+}
+
+// A step that a run's own deadline kept from its call says so.
+func TestADeadlineIsTheReasonOfTheSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := named("hangs", reads, func(ctx context.Context, _ *tool.Call) (value.Value, error) {
+			<-ctx.Done()
+			return value.NullValue(), nil
+		})
+		r := do(t, `[{"id":"a","tool":"hangs"},{"id":"b","tool":"hangs"},{"id":"c","tool":"hangs","after":["b"]}]`, set(t, hangs), run.Options{Deadline: time.Second})
+		want(t, r, `{"status":{"a":"ok","b":"cancelled","c":"cancelled"},"outputs":{"a":null},"waves":[["a","b"]],"calls":1}`)
+		for _, s := range r.Steps[1:] {
+			if want := "the run was cancelled before the step settled: " + run.ErrDeadline.Error(); s.Cause == nil || s.Cause.Message != want {
+				t.Errorf("step %s: cause %+v, want %q", s.ID, s.Cause, want)
+			}
+		}
+	})
+}
+
+// A gate that gives no verdict has allowed nothing.
+func TestAGateWithoutAVerdictAllowsNothing(t *testing.T) {
+	gate := gateFunc(func(context.Context, call.Request) (call.Decision, error) { return call.Decision{}, nil })
+	r, err := run.Do(t.Context(), decode(t, `[{"id":"a","tool":"t"}]`), set(t, named("t", writes, ok)), run.Options{Gate: gate})
+	if !errors.Is(err, call.ErrUndecided) {
+		t.Errorf("got %v, want ErrUndecided", err)
+	}
+	want(t, r, `{"status":{"a":"cancelled"},"outputs":{},"waves":[["a"]],"calls":0}`)
 }

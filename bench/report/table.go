@@ -17,9 +17,10 @@ var (
 	whole = &suite{dir: ".", args: []string{"-bench", "Binary", "-benchtime", "10x", "-count", "10", "./cmd/callsheet"}}
 	lone  = &suite{dir: ".", args: []string{"-bench", "^BenchmarkDurable|LoneChain|Journalling", "-benchtime", "3x", "-count", "8", "./record"}}
 	grown = &suite{dir: ".", args: []string{"-bench", "StoredRuns|Length", "-benchtime", "8x", "./record"}}
+	loop  = &suite{dir: ".", args: []string{"-bench", "Round|ThousandAgents", "-benchtime", "20x", "-count", "5", "./agent"}}
 	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}}
 
-	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos}
+	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop}
 )
 
 // A row of the table. Its figure is the best value of one metric, over that of
@@ -82,6 +83,10 @@ var rows = []row{
 	{what: "the same in CPU time", target: atMost(1.25), unit: "×", of: metric{name: "StoredRuns", unit: "cpu-µs/step@100000"}, over: metric{name: "StoredRuns", unit: "cpu-µs/step@10"}, suite: grown},
 	{what: "a step of a journaled run of 10 000 over one of 100", target: atMost(1.25), unit: "×", of: metric{name: "Length", unit: "µs/step@10000"}, over: metric{name: "Length", unit: "µs/step@100"}, suite: grown},
 	{what: "the same in CPU time", target: atMost(1.25), unit: "×", of: metric{name: "Length", unit: "cpu-µs/step@10000"}, over: metric{name: "Length", unit: "cpu-µs/step@100"}, suite: grown},
+
+	{what: "a round of an agent with a scripted model and one call, without a journal", target: atMost(20), unit: "µs", of: metric{name: "Round/1000", unit: "ns/round", scale: 1e-3}, suite: loop},
+	{what: "a round of 1 000 over one of 10", target: atMost(1.25), unit: "×", of: metric{name: "Round/1000", unit: "ns/round"}, over: metric{name: "Round/10", unit: "ns/round"}, suite: loop},
+	{what: "1 000 agents at once, in their 20th round: memory held", target: atMost(1000), unit: "MB", of: metric{name: "ThousandAgents", unit: "MiB", scale: 1.048576}, suite: loop},
 }
 
 func tableOf(measured map[*suite]figures) (string, error) {

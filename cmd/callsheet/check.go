@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 
 	"github.com/go-json-experiment/json"
 
@@ -10,7 +13,20 @@ import (
 
 type checkCmd struct {
 	planFlags
-	JSON bool `name:"json" help:"Print the findings as one line of JSON."`
+	JSON bool   `name:"json" help:"Print the findings as one line of JSON."`
+	Fix  bool   `help:"Repair wrong references where the checker knows how, print the repaired plan, and judge that."`
+	Out  string `help:"Write the repaired plan to this file instead." placeholder:"FILE"`
+}
+
+// Validate is called by the parser.
+func (c *checkCmd) Validate() error {
+	switch {
+	case c.Out != "" && !c.Fix:
+		return errors.New("--out needs --fix: it is for the repaired plan")
+	case c.Fix && c.JSON && c.Out == "":
+		return errors.New("--fix with --json needs --out: standard output is for the findings")
+	}
+	return c.planFlags.Validate()
 }
 
 // Run judges a plan. What is wrong with it is found, not refused: a malformed
@@ -22,6 +38,21 @@ func (c *checkCmd) Run(a *app) error {
 	}
 	defer s.Close()
 	report := s.check(&c.planFlags)
+	out := a.out()
+	if c.Fix {
+		fixed := check.Fix(s.text, s.options(&c.planFlags))
+		report = fixed.Report
+		if c.Out != "" {
+			err = os.WriteFile(c.Out, fixed.Text, 0o600)
+		} else {
+			out = a.err() // standard output is the plan's
+			_, err = a.stdout.Write(fixed.Text)
+		}
+		if err != nil {
+			return err
+		}
+		c.changes(a, fixed)
+	}
 	if c.JSON {
 		if err := a.print(report); err != nil {
 			return err
@@ -32,12 +63,26 @@ func (c *checkCmd) Run(a *app) error {
 				a.err().Line("warning: %s", w)
 			}
 		}
-		a.out().Check(s.file, report)
+		out.Check(s.file, report)
 	}
 	if !report.OK {
 		return exit(exitNotOK)
 	}
 	return nil
+}
+
+// changes says what was repaired.
+func (c *checkCmd) changes(a *app, f check.Fixed) {
+	if c.JSON {
+		return
+	}
+	for _, ch := range f.Changes {
+		of := ""
+		if ch.Candidates > 1 {
+			of = fmt.Sprintf(", one of %d that it could be", ch.Candidates)
+		}
+		a.err().Line("fixed: step %s %s: %s is now %s%s", ch.Step, ch.Pointer, ch.Old, ch.New, of)
+	}
 }
 
 // print writes v to standard output as one line of JSON.

@@ -15,11 +15,16 @@ import (
 	"github.com/callsheet/callsheet/tool"
 )
 
+// sourceFlags say where tools come from.
+type sourceFlags struct {
+	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
+	Config string   `help:"The configuration; without any other flag for tools, callsheet.yaml of the working directory." placeholder:"FILE"`
+}
+
 // toolFlags say which tools there are and what binds a run.
 type toolFlags struct {
-	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
-	Stub   string   `help:"Answer in place of every tool from this file." placeholder:"FILE"`
-	Config string   `help:"The configuration; without --tools and --stub, callsheet.yaml of the working directory." placeholder:"FILE"`
+	sourceFlags
+	Stub string `help:"Answer in place of every tool from this file." placeholder:"FILE"`
 }
 
 // configuration reads the file that holds, nil when there is none. With --tools
@@ -75,8 +80,11 @@ func starting(out *terminal.Output, n int) (done func()) {
 	return func() { told.Stop() }
 }
 
-// errNoTools is a command line without any source of tools.
+// errNoTools refuses a command line without any source of tools.
 var errNoTools = refuse("there are no tools; name some with --tools demo|arith|FILE, --stub FILE or --config FILE, or write a %s here", config.FileName)
+
+// errNoSources is the same of a command that takes no --stub.
+var errNoSources = refuse("there are no tools; name some with --tools demo|arith|FILE or --config FILE, or write a %s here", config.FileName)
 
 // planFlags are the flags of run and check.
 type planFlags struct {
@@ -161,16 +169,24 @@ func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
 
 // check judges the plan. Without any tool everything but tools is judged.
 func (s *script) check(f *planFlags) *check.Report {
+	if s.plan == nil {
+		_, r := check.Text(s.text, s.options(f))
+		return r
+	}
+	return check.Plan(s.plan, s.options(f))
+}
+
+// options are what the plan is judged against.
+func (s *script) options(f *planFlags) check.Options {
 	o := check.Options{Budget: f.Budget, Ceiling: s.ceiling(), Limits: s.config.PlanLimits(), Strict: f.Strict}
 	if s.plan == nil {
-		_, r := check.Text(s.text, o)
-		return r
+		return o
 	}
 	if c := s.catalogue(); len(c.All()) > 0 {
 		o.Catalogue = c
 	}
 	o.Policy = s.asks
-	return check.Plan(s.plan, o)
+	return o
 }
 
 // asks are the steps whose calls a person must approve, as far as the

@@ -35,6 +35,8 @@ const (
 // cli is the grammar of the command line.
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Run a plan."`
+	Plan      planCmd      `cmd:"" help:"Let a model write a plan for a task; run it with --run."`
+	Agent     agentCmd     `cmd:"" help:"Let a model do a task with tools, and answer in the shape of a schema."`
 	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
 	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
 	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`

@@ -65,6 +65,7 @@ type goOn struct {
 	toolFlags
 	journalFlag
 	showFlags
+	modelFlags
 	Deadline *config.Duration `help:"Of what is left of the run, as in 10m; that of the configuration unless told." placeholder:"D"`
 }
 
@@ -102,11 +103,18 @@ func (c *resumeCmd) Run(a *app) error {
 
 // resume goes on with a run of the journal that p has, or forks it.
 func (f *goOn) resume(p *performance, id string, fork bool, planFile string) error {
+	sum, err := p.store.Summary(p.ctx, id)
+	if err == nil && sum.Kind == record.KindAgent {
+		if fork {
+			return refuse("run %s is an agent's; only the run of a plan can be forked", id)
+		}
+		return f.resumeAgent(p, id)
+	}
 	h, err := record.Load(p.ctx, p.store, id)
 	if err != nil {
 		return stored(err)
 	}
-	f.recall(h.Setup)
+	f.toolFlags.recall(h.Setup)
 	c, err := f.configuration()
 	if err != nil {
 		return err
@@ -125,7 +133,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	for i := range pl.Steps {
 		names[i] = pl.Steps[i].Tool
 	}
-	tools, err := f.open(p.ctx, p.app, c, names)
+	tools, err := f.toolFlags.open(p.ctx, p.app, c, names)
 	if err != nil {
 		return err
 	}
@@ -155,7 +163,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	o := &p.opt.Run
 	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
 	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
-	if p.opt.Setup, err = f.setup(c); err != nil {
+	if p.opt.Setup, err = f.toolFlags.setup(c); err != nil {
 		return err
 	}
 	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {

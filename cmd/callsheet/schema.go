@@ -9,6 +9,7 @@ import (
 
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/value"
 )
 
 type schemaCmd struct {
@@ -21,12 +22,19 @@ func (c *schemaCmd) Run(a *app) error {
 	if c.Of == "config" {
 		doc = config.Schema()
 	}
-	text := jsontext.Value(doc.String())
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+	text, err := indented(doc)
+	if err != nil {
 		return err
 	}
-	_, err := a.stdout.Write(append(text, '\n'))
+	_, err = fmt.Fprintln(a.stdout, text)
 	return err
+}
+
+// indented is v for people who read it.
+func indented(v value.Value) (string, error) {
+	text := jsontext.Value(v.String())
+	err := text.Indent(jsontext.WithIndent("  "))
+	return string(text), err
 }
 
 type versionCmd struct{}
