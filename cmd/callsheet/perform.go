@@ -106,14 +106,6 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 			return err
 		}
 	}
-	if len(tools.Approve) > 0 {
-		rule := approvals(tools.Approve)
-		g, err := p.asking(rule)
-		if err != nil {
-			return err
-		}
-		p.opt.Run.Gate, p.opt.Policy = g, rule.digest()
-	}
 	for _, w := range tools.Warnings {
 		p.app.err().Line("warning: %s", w)
 	}
@@ -142,7 +134,8 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
-	return p.conclude(p.conduct(pl, begin))
+	report, failed := p.conduct(pl, begin)
+	return p.conclude(pl, report, failed)
 }
 
 // conduct runs pl and shows it.
@@ -177,7 +170,7 @@ func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machi
 }
 
 // conclude reports a run and says by the exit code how it ended.
-func (p *performance) conclude(report *machine.Report, failed error) error {
+func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
 	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)

@@ -109,7 +109,8 @@ func (c *toolCmd) Run(a *app) error {
 		out.Line("allowed  %s, which the schema does not declare", strings.Join(d.Allowed, ", "))
 	}
 	if d.Description != "" {
-		out.Line("\ndescription:")
+		out.Line("")
+		out.Line("description:")
 		out.Lines("  ", d.Description)
 	}
 	for _, of := range []struct {
@@ -118,15 +119,13 @@ func (c *toolCmd) Run(a *app) error {
 	}{{"input", d.Input}, {"output", d.Output}} {
 		doc := of.schema.Value()
 		if doc.IsZero() {
-			out.Line("\n%s: no schema", of.what)
+			out.Line("")
+			out.Line("%s: no schema", of.what)
 			continue
 		}
-		text, err := indented(doc)
-		if err != nil {
-			return err
-		}
-		out.Line("\n%s schema:", of.what)
-		out.Lines("  ", text)
+		out.Line("")
+		out.Line("%s schema:", of.what)
+		out.Lines("  ", strings.TrimSuffix(string(indented(doc)), "\n"))
 	}
 	return nil
 }
@@ -230,7 +229,14 @@ func (c *callCmd) Run(a *app) error {
 	if len(o.Declared) > 0 && o.Set.Handler(c.Name) == nil {
 		return refuse("the tool %q is only declared and cannot be called", c.Name)
 	}
-	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits}) // whoever types a call has approved it
+	g, err := typed(o, p)
+	if err != nil {
+		return err
+	}
+	if found := g.vault.Findings(p, o.Set.Catalogue()); len(found) > 0 {
+		return refuse("%s", found[0].Message)
+	}
+	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits, Gate: g.gate, Vault: g.vault})
 	if err != nil {
 		return err
 	}
