@@ -142,7 +142,8 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
-	return p.conclude(p.conduct(pl, begin))
+	report, failed := p.conduct(pl, begin)
+	return p.conclude(pl, report, failed)
 }
 
 // conduct runs pl and shows it.
@@ -176,8 +177,8 @@ func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machi
 	return report, stored(failed)
 }
 
-// conclude reports a run and says by the exit code how it ended.
-func (p *performance) conclude(report *machine.Report, failed error) error {
+// conclude reports a run of pl and says by the exit code how it ended.
+func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
 	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)

@@ -268,10 +268,10 @@ func (w *writing) perform(replans int, setup value.Value) error {
 			return record.Fork(ctx, w.store, origin, d.Plan, w.tools.Set, w.opt)
 		})
 		if failed != nil || n == replans || w.interrupted.Load() || !badly(report) {
-			return w.conclude(report, failed)
+			return w.conclude(d.Plan, report, failed)
 		}
 		if show := w.flags.output(w.app); show != nil && !w.flags.JSON {
-			show.Report(report, w.watch.Load().Elapsed())
+			show.Report(d.Plan, report, w.watch.Load().Elapsed())
 			w.app.err().Line("the run did not end well; another plan is written (%d of %d)", n+1, replans)
 		}
 		if w.hook != nil { // one serves one run

@@ -287,7 +287,7 @@ func TestHostile058_OneRunInTwoProcesses(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	s.want("watched", strings.Join(told, " "), "call ok call ok call ok run 3 head")
+	s.want("watched", strings.Join(told, " "), "call ok call ok call ok run output 3 head")
 }
 
 // A run that dies is not watched for ever.

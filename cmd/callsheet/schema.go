@@ -5,11 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
-	"github.com/callsheet/callsheet/value"
 )
 
 type schemaCmd struct {
@@ -22,19 +19,8 @@ func (c *schemaCmd) Run(a *app) error {
 	if c.Of == "config" {
 		doc = config.Schema()
 	}
-	text, err := indented(doc)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(a.stdout, text)
+	_, err := a.stdout.Write(indented(doc))
 	return err
-}
-
-// indented is v for people who read it.
-func indented(v value.Value) (string, error) {
-	text := jsontext.Value(v.String())
-	err := text.Indent(jsontext.WithIndent("  "))
-	return string(text), err
 }
 
 type versionCmd struct{}

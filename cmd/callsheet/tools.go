@@ -109,7 +109,8 @@ func (c *toolCmd) Run(a *app) error {
 		out.Line("allowed  %s, which the schema does not declare", strings.Join(d.Allowed, ", "))
 	}
 	if d.Description != "" {
-		out.Line("\ndescription:")
+		out.Line("")
+		out.Line("description:")
 		out.Lines("  ", d.Description)
 	}
 	for _, of := range []struct {
@@ -118,15 +119,13 @@ func (c *toolCmd) Run(a *app) error {
 	}{{"input", d.Input}, {"output", d.Output}} {
 		doc := of.schema.Value()
 		if doc.IsZero() {
-			out.Line("\n%s: no schema", of.what)
+			out.Line("")
+			out.Line("%s: no schema", of.what)
 			continue
 		}
-		text, err := indented(doc)
-		if err != nil {
-			return err
-		}
-		out.Line("\n%s schema:", of.what)
-		out.Lines("  ", text)
+		out.Line("")
+		out.Line("%s schema:", of.what)
+		out.Lines("  ", string(indented(doc)))
 	}
 	return nil
 }
