@@ -97,7 +97,7 @@ func (c *runCmd) prepare(ctx context.Context, a *app) (*script, error) {
 	case len(s.catalogue().All()) == 0 && len(s.plan.Steps) > 0:
 		err = errNoTools
 	case len(s.tools.Declared) > 0:
-		err = refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", s.tools.Declared[0], len(s.tools.Declared))
+		err = onlyDeclared(s.tools.Declared, "")
 	case c.Strict:
 		if r := s.check(&c.planFlags); !r.OK {
 			err = a.refusedPlan(s.file, r, c.JSON)
