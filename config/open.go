@@ -34,6 +34,7 @@ type Options struct {
 	Tools []string     // more sources: "demo", "arith", or a file of declarations
 	Stub  string       // a file of answers that take the place of every tool; "": none
 	Names []string     // the tools that exist when there is a stub and no source
+	Steps []string     // ids of the plan: an answer of the stub for another is warned of; nil: there is no plan
 	Log   *slog.Logger // of the sources; nil: quiet
 	// Groups keeps the programs and servers while they run; nil: nobody does.
 	Groups *group.List
@@ -363,6 +364,9 @@ func (o *Opened) stubs(opt Options) error {
 	if err != nil {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
+	if opt.Steps != nil {
+		o.unanswerable(answers.Steps(), opt)
+	}
 	if len(o.Set.Catalogue().All()) == 0 {
 		o.Set, err = answers.Tools(opt.Names)
 	} else {
@@ -372,6 +376,29 @@ func (o *Opened) stubs(opt Options) error {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
 	return nil
+}
+
+// maxUnanswerable is how many answers for no step are warned of one by one.
+const maxUnanswerable = 10
+
+// unanswerable warns of answers that no step of the plan will ask for.
+func (o *Opened) unanswerable(ids []string, opt Options) {
+	known := make(map[string]bool, len(opt.Steps))
+	for _, id := range opt.Steps {
+		known[id] = true
+	}
+	n := 0
+	for _, id := range ids {
+		if known[id] {
+			continue
+		}
+		if n++; n <= maxUnanswerable {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: no step has the id %q; %s", opt.Stub, id, didYouMean(id, opt.Steps)))
+		}
+	}
+	if n > maxUnanswerable {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %d more ids that no step has", opt.Stub, n-maxUnanswerable))
+	}
 }
 
 // knownOverrides refuses overrides of tools that no source has: a misspelt name
