@@ -154,7 +154,7 @@ func TestRefusedArgs(t *testing.T) {
 		{`{"a":{}}`, `arg "a" must be a scalar, not object`},
 		{`{}`, `arg "a" is missing, and the command needs it`},
 	} {
-		if _, f := do(t, made, c.args); f == nil || f.Code != tool.CodeInvalidArgs || f.Message != c.want || f.Retryable {
+		if _, f := do(t, made, c.args); f == nil || f.Code != tool.CodeInvalidArgs || f.Message != c.want || f.Retryable || !f.NotStarted {
 			t.Errorf("%s: got %+v, want %s", c.args, f, c.want)
 		}
 	}
@@ -434,8 +434,9 @@ func TestHostile036_NeverReturns(t *testing.T) {
 	if f := tool.AsFailure(err); !f.Lost || f.Code != tool.CodeTimeout {
 		t.Errorf("deadline: got %+v", f)
 	}
-	if _, err := made.Handler(ctx, call(`{}`)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a context that has ended already: got %v", err)
+	_, err = made.Handler(ctx, call(`{}`))
+	if f := tool.AsFailure(err); f == nil || f.Code != tool.CodeTimeout || f.Lost || !f.NotStarted {
+		t.Errorf("a context that has ended already: got %+v, want a timeout before the start", f)
 	}
 }
 
