@@ -16,6 +16,7 @@ const module = "github.com/callsheet/callsheet/"
 // lower levels only; a package below a room has the room's level unless it is
 // named here.
 var levels = map[string]int{
+	"internal":      1,
 	"value":         1,
 	"schema":        2,
 	"plan":          2,
@@ -37,8 +38,10 @@ var levels = map[string]int{
 	"agent":         8,
 	"journal":       5,
 	"gate":          7,
-	"record":        8,
-	"terminal":      8,
+	"record":        9,
+	"planner":       9,
+	"terminal":      9,
+	"world":         9,
 	"cmd/callsheet": 11,
 }
 

@@ -100,6 +100,9 @@ func New[T any](c Config[T]) (*Agent[T], error) {
 		return nil, errors.New("agent: the submission is no object, and the arguments of a call are one")
 	}
 	c.Submission = c.Submission.withDefaults()
+	if c.Submission.Shown.IsZero() {
+		c.Submission.Shown = c.Schema.Value()
+	}
 	if slices.Contains(c.Submission.Aliases, "") || normal(c.Submission.Name) == "" {
 		return nil, errors.New("agent: the submission has an empty name")
 	}
@@ -110,7 +113,7 @@ func New[T any](c Config[T]) (*Agent[T], error) {
 		}
 		a.specs = append(a.specs, &model.Tool{Name: d.Name, Description: d.Description, Input: d.Input.Value()})
 	}
-	a.specs = append(a.specs, &model.Tool{Name: c.Submission.Name, Description: c.Submission.Description, Input: c.Schema.Value()})
+	a.specs = append(a.specs, &model.Tool{Name: c.Submission.Name, Description: c.Submission.Description, Input: c.Submission.Shown})
 	return a, nil
 }
 
@@ -130,6 +133,7 @@ type Task struct {
 
 // A Result is how far a run came. It is never nil, whatever the error.
 type Result[T any] struct {
+	Run        string      // id of the recorded run, "" without a record
 	Submission T           // the zero T without an accepted one
 	Submitted  value.Value // the same as it came, no value without one
 	Transcript []*model.Message

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/callsheet/callsheet/value"
+	"github.com/go-json-experiment/json"
 )
 
 // Settings bound and shape a run (spec/agent.md §1). The zero value is the
@@ -138,7 +141,7 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
-func or(p *int, otherwise int) int {
+func or[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise
 	}
@@ -159,3 +162,62 @@ func (s *Settings) maxRounds() int {
 func (s *Settings) maxNudges() int   { return or(s.MaxNudges, DefaultMaxNudges) }
 func (s *Settings) maxBytes() int    { return or(s.MaxBytes, DefaultMaxBytes) }
 func (s *Settings) repeatLimit() int { return or(s.RepeatLimit, DefaultRepeatLimit) }
+
+// settingsDoc is the settings as a record keeps them.
+type settingsDoc struct {
+	MaxToolCalls          *int         `json:"max_tool_calls,omitzero"`
+	MaxInvalidSubmissions *int         `json:"max_invalid_submissions,omitzero"`
+	MaxRounds             *int         `json:"max_rounds,omitzero"`
+	MaxNudges             *int         `json:"max_nudges,omitzero"`
+	MaxTokens             int          `json:"max_tokens,omitzero"`
+	MaxBytes              *int         `json:"max_bytes,omitzero"`
+	Deadline              int64        `json:"deadline_ns,omitzero"`
+	RequireObservation    bool         `json:"require_observation,omitzero"`
+	Placeholders          *detectorDoc `json:"placeholders,omitzero"`
+	Mixed                 Mixed        `json:"mixed,omitzero"`
+	Burst                 Burst        `json:"burst,omitzero"`
+	MinToolCalls          int          `json:"min_tool_calls,omitzero"`
+	Siblings              Siblings     `json:"siblings,omitzero"`
+	RepeatLimit           *int         `json:"repeat_limit,omitzero"`
+	MaxTranscript         int          `json:"max_transcript,omitzero"`
+	MaxReplyTokens        int          `json:"max_reply_tokens,omitzero"`
+	Coerce                bool         `json:"coerce,omitzero"`
+	Source                bool         `json:"source,omitzero"`
+}
+
+type detectorDoc struct {
+	Fields []string `json:"fields"`
+	Wide   bool     `json:"wide,omitzero"`
+}
+
+// Value is the settings as JSON, for a record: a run that goes on does so under
+// the settings that it began with.
+func (s *Settings) Value() (value.Value, error) {
+	d := settingsDoc{
+		s.MaxToolCalls, s.MaxInvalidSubmissions, s.MaxRounds, s.MaxNudges, s.MaxTokens, s.MaxBytes, int64(s.Deadline),
+		s.RequireObservation, nil, s.Mixed, s.Burst, s.MinToolCalls, s.Siblings, s.RepeatLimit, s.MaxTranscript,
+		s.MaxReplyTokens, s.Coerce, s.source,
+	}
+	if p := s.Placeholders; p != nil {
+		d.Placeholders = &detectorDoc{p.fields, p.wide}
+	}
+	return value.Of(d)
+}
+
+// ParseSettings reads what [Settings.Value] wrote. Unknown members are an error:
+// a setting that is not understood must not be left out.
+func ParseSettings(v value.Value) (Settings, error) {
+	var d settingsDoc
+	if err := v.Decode(&d, json.RejectUnknownMembers(true)); err != nil {
+		return Settings{}, fmt.Errorf("stored settings: %w", err)
+	}
+	s := Settings{
+		d.MaxToolCalls, d.MaxInvalidSubmissions, d.MaxRounds, d.MaxNudges, d.MaxTokens, d.MaxBytes, time.Duration(d.Deadline),
+		d.RequireObservation, nil, d.Mixed, d.Burst, d.MinToolCalls, d.Siblings, d.RepeatLimit, d.MaxTranscript,
+		d.MaxReplyTokens, d.Coerce, d.Source,
+	}
+	if p := d.Placeholders; p != nil {
+		s.Placeholders = &Detector{p.Fields, p.Wide}
+	}
+	return s, s.Validate()
+}

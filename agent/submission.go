@@ -17,6 +17,10 @@ type Submission struct {
 	Name        string   // "": submit
 	Aliases     []string // other names that models give it; nil: the usual ones
 	Description string   // for the model; "": one is written
+	// Shown is the JSON Schema that the model is shown, where Validate says more
+	// precisely than a schema can what is wrong; no value: the one that
+	// submissions are held to.
+	Shown value.Value
 	// Short is what the trace keeps of an accepted submission; nil: all of it,
 	// clipped.
 	Short func(value.Value) value.Value

@@ -19,6 +19,7 @@ type Record struct {
 	After     int
 	Start     time.Time
 	Duration  time.Duration
+	Again     int      // calls that were made again because their outcome was lost
 	SameAs    string   // the step whose result this call shares
 	Coerced   []string // pointers of what came as a string and was read as JSON
 
@@ -48,6 +49,9 @@ func (r *Record) Value() value.Value {
 	add("budget_after", value.Int(int64(r.After)))
 	add("start", text(r.Start.UTC().Format(time.RFC3339Nano)))
 	add("duration_ms", value.Int(r.Duration.Milliseconds()))
+	if r.Again > 0 {
+		add("again", value.Int(int64(r.Again)))
+	}
 	if r.SameAs != "" {
 		add("same_as", text(r.SameAs))
 	}

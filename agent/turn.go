@@ -281,6 +281,8 @@ func (t *turn) spend(it *item) error {
 			t.put(it, rec)
 			return err
 		}
+		t.used += o.Again
+		rec.Again = o.Again
 	}
 	if !o.Start.IsZero() {
 		rec.Start = o.Start
@@ -307,7 +309,7 @@ func (t *turn) outcome(it *item, decl *tool.Declaration, args value.Value) (Outc
 	if o, ok := t.recorded.Outcomes[step]; ok {
 		return o, nil
 	}
-	o, err := t.caller.Call(t.ctx, Request{Step: step, Name: it.name, Tool: decl, Args: args, Unchecked: t.s.source})
+	o, err := t.caller.Call(t.ctx, Request{Step: step, Name: it.name, Tool: decl, Args: args, Left: t.left(), Unchecked: t.s.source})
 	switch {
 	case err != nil:
 		return o, fmt.Errorf("call %s of %s: %w", step, quote(it.name), err)
@@ -339,6 +341,9 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 	}
 	if !t.s.source && failed {
 		text = "error: " + text
+	}
+	if !o.Edited.IsZero() {
+		text += "\n\nnote: a person changed the arguments to " + clipText(o.Edited.String(), maxError)
 	}
 	if t.repeats(key, text) {
 		text += fmt.Sprintf("\n\nnote: the same call has had the same result %d times running; a repeat ends your tool calls", t.repeat.times)

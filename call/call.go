@@ -142,6 +142,9 @@ func (s *Scope) Judge(r Request) (Decision, error) {
 	if err := Guard("the gate", func() (err error) { dec, err = d.Gate.Judge(s.ctx, r); return err }); err != nil {
 		return Decision{}, fmt.Errorf("judge step %q: %w", r.Step, err)
 	}
+	if dec.Verdict == machine.Undecided {
+		return dec, fmt.Errorf("judge step %q: %w", r.Step, ErrUndecided)
+	}
 	if d.Recorder != nil {
 		if err := Guard("the recorder", func() error { return d.Recorder.Decided(r, dec) }); err != nil {
 			return Decision{}, err
@@ -172,6 +175,9 @@ func (d *Door) Call(ctx context.Context, r Request) (Outcome, error) {
 const CodeSecret = "secret_misplaced"
 
 // errNotMade is a call that cancellation came before.
+// ErrUndecided is the error of a gate that answers without a verdict.
+var ErrUndecided = errors.New("the gate gave no verdict")
+
 var errNotMade = errors.New("cancelled before the call")
 
 // Start makes a call on the calling goroutine, and tells deliver how it ended,

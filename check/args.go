@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,9 +58,24 @@ func (c *checker) args(i int, d *tool.Declaration) {
 		holes[r.Pointer] = c.output(r.Step, r.Path, r.HasPath)
 	}
 	args := s.Template.Fill(fill) // $$ is gone; references stand as they are, and are holes
+	args, secrets := d.SecretHoles(args)
+	if holes == nil {
+		holes = secrets
+	} else {
+		maps.Copy(holes, secrets)
+	}
 	for _, f := range d.Input.FitsWithHoles(args, holes) {
 		c.fail(i, InvalidArgs)
-		c.add(c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", value.Quoted(s.ID), value.Quoted(d.Name), f))
+		found := c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", value.Quoted(s.ID), value.Quoted(d.Name), f)
+		if f.Pointer == "" {
+			if _, ok := c.document().AtPointer(found.Pointer); !ok {
+				found.Pointer = c.Pointer(i) // there are no args to point to
+			}
+		}
+		if v := c.unquoted(d.Input, args, holes, f); !v.IsZero() {
+			found.Advice = Patch{{Op: "replace", Path: found.Pointer, Value: v}}
+		}
+		c.add(found)
 	}
 	for _, name := range d.Input.Undeclared(args) {
 		if slices.Contains(d.Allowed, name) {
@@ -74,6 +90,41 @@ func (c *checker) args(i int, d *tool.Declaration) {
 		}
 		c.add(f)
 	}
+}
+
+// unquoted is the object or list that stands as JSON in a text which is at fault, if
+// the fault goes away when it stands there itself; else the zero Value.
+func (c *checker) unquoted(input *schema.Schema, args value.Value, holes map[string]*schema.Schema, f schema.Fault) value.Value {
+	at, _ := args.AtPointer(f.Pointer)
+	text, ok := at.Text()
+	if !ok || f.Pointer == "" || !strings.ContainsAny(text, "{[") || c.full() || !c.names.spend() {
+		return value.Value{}
+	}
+	v, err := value.Parse(text)
+	if err != nil || v.Kind() != value.Object && v.Kind() != value.List {
+		return value.Value{}
+	}
+	then, err := Patch{{Op: "replace", Path: f.Pointer, Value: v}}.Apply(args)
+	if err != nil {
+		return value.Value{}
+	}
+	// What refers to a step in there may bring anything.
+	more := maps.Clone(holes)
+	value.NewTemplate(v, func(pointer, text string) value.Answer {
+		if _, _, isRef := c.Read(text); isRef {
+			if more == nil {
+				more = make(map[string]*schema.Schema)
+			}
+			more[f.Pointer+pointer] = nil
+		}
+		return value.Answer{}
+	})
+	for _, g := range input.FitsWithHoles(then, more) {
+		if strings.HasPrefix(g.Pointer, f.Pointer) {
+			return value.Value{}
+		}
+	}
+	return v
 }
 
 // decidesInBranches reports whether the schema may allow undeclared args in one

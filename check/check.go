@@ -25,6 +25,7 @@ import (
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
 )
 
 // Options say what a plan is judged against. The zero value judges everything
@@ -143,7 +144,7 @@ func Text(text []byte, o Options) (*plan.Plan, *Report) {
 // Plan checks a plan that was decoded.
 func Plan(p *plan.Plan, o Options) *Report {
 	c := newChecker(p, o)
-	c.document()
+	c.fields()
 	c.steps()
 	c.cycles()
 	c.policy()
@@ -166,6 +167,15 @@ type checker struct {
 	// numbers are the steps by the number in which their ids end, -1 for several;
 	// nil until asked for.
 	numbers map[string]int
+	source  value.Value // the document, parsed when it is asked for
+}
+
+// document is the text of the plan as it stands, unknown fields included.
+func (c *checker) document() value.Value {
+	if c.source.IsZero() {
+		c.source = value.MustParse(string(c.Source()))
+	}
+	return c.source
 }
 
 func newChecker(p *plan.Plan, o Options) *checker {

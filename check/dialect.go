@@ -46,6 +46,12 @@ var (
 	// fourth names a step.
 	inside = regexp.MustCompile(`(<(?i:step|node|task)[ _-]?\d+>|<GENERATED>-\d+)|(?:^|[^\pL\pN&#])(#E\d+)(?:$|[^\pL\pN])|((?:\$\{|\{\{)([^{}]*)\}+)`)
 
+	// braced is a text that starts with a reference in braces and goes on.
+	braced = regexp.MustCompile(`^(\$\{\{?[^{}]*\}?\})`)
+
+	// indexed is an id with a path in brackets: s1[0].a, s1["a"].
+	indexed = regexp.MustCompile(`^([^\[\]]+)((?:\[(?:\d+|"[^"\[\]]+"|'[^'\[\]]+')\]|\.[^.\[\]]+)+)$`)
+
 	// What stands in the brackets: a number, with a path; or a step in words, as
 	// output_of_step_1, which has no path of its own.
 	numbered = regexp.MustCompile(`^(?:[A-Za-z]+[ _-]?)?(\d+)` + tail + `$`)
@@ -111,6 +117,9 @@ func (c *checker) literal(i int, pointer, text string) {
 // rules make the step fail for it.
 func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagnostic {
 	d := c.at(i, "/args"+pointer, ForeignReference, severity, "%s is no reference; references are written $id or $id.path", value.Quoted(text))
+	if m := braced.FindStringSubmatch(text); m != nil && len(text) <= maxForeign {
+		d.Message = value.Quoted(text) + " goes on after " + value.Quoted(m[1]) + "; only a whole string can be a reference, written $id or $id.path"
+	}
 	for k := range dialects {
 		if len(text) > maxForeign || c.full() {
 			break
@@ -120,9 +129,14 @@ func (c *checker) foreign(i int, pointer, text string, severity Severity) Diagno
 			continue
 		}
 		d.Message = value.Quoted(text) + " looks like a reference in another dialect (" + dialects[k].like + "); ours are written $id or $id.path"
+		if strings.HasPrefix(text, "${") {
+			d.Message = value.Quoted(text) + " has braces; references are written without them, $id or $id.path"
+		}
 		if ours := c.translate(i, m[1], m[2]); ours != "" {
 			d.Advice, d.Candidates = Patch{replace(d.Pointer, ours)}, 1
 			d.Message += ", here " + value.Quoted(ours)
+		} else if inner := strings.TrimPrefix(strings.TrimSpace(m[1]), "."); c.named(inner) < 0 && !numbered.MatchString(inner) && !spoken.MatchString(inner) {
+			d.Message += "; besides, no step has that id"
 		}
 		break
 	}
@@ -152,6 +166,29 @@ func (c *checker) translate(i int, inner, path string) string {
 		own, hasOwn = more, true
 	}
 	return c.reference(step, own, hasOwn)
+}
+
+// bracketed is a reference of ours for one with its path in brackets, $s1[0].a; ""
+// when it names no step that step i can wait for, or nothing that the step gives.
+func (c *checker) bracketed(i int, text string) string {
+	if len(text) > maxForeign || !strings.Contains(text, "[") {
+		return ""
+	}
+	m := indexed.FindStringSubmatch(text[1:])
+	if m == nil {
+		return ""
+	}
+	ours := "$" + m[1] + strings.NewReplacer("[", ".", "]", "", `"`, "", "'", "").Replace(m[2])
+	ref, _, ok := c.Read(ours)
+	if !ok || ref.Step < 0 || ref.Step == i || c.waiting(i)[ref.Step] {
+		return ""
+	}
+	if d := c.tool(ref.Step); d != nil && ref.HasPath {
+		if _, _, possible := d.Output.At(ref.Path); !possible {
+			return ""
+		}
+	}
+	return ours
 }
 
 // dotted turns a path such as .a[0].b into a.0.b.

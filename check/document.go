@@ -5,20 +5,27 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/lookalike"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/value"
 )
 
-// document takes in what the decoder warned of and what concerns the document
+// fields takes in what the decoder warned of and what concerns the document
 // as a whole.
-func (c *checker) document() {
+func (c *checker) fields() {
 	severity := Warning
 	if c.opt.Strict {
 		severity = Error
 	}
 	for _, f := range c.Warnings {
-		c.add(Diagnostic{Code: f.Code, Severity: severity, Step: f.Step, Pointer: f.Pointer,
-			Message: f.Message, Advice: Patch{remove(f.Pointer)}})
+		var advice Patch
+		if f.Step != "" {
+			advice = rewrite(c.document(), f.Pointer)
+		}
+		if advice == nil {
+			advice = Patch{remove(f.Pointer)}
+		}
+		c.add(Diagnostic{Code: f.Code, Severity: severity, Step: f.Step, Pointer: f.Pointer, Message: f.Message, Advice: advice})
 	}
 	if c.opt.Catalogue == nil {
 		c.add(Diagnostic{Code: NoTools, Severity: Info,
@@ -45,6 +52,67 @@ func refusal(text []byte, faults []plan.Fault) []Diagnostic {
 	return ds
 }
 
+// rewrite puts the value of a step's unknown field where it was probably meant to
+// be, nil when nothing is near, the place is taken or the value does not fit there.
+func rewrite(doc value.Value, pointer string) Patch {
+	cut := strings.LastIndexByte(pointer, '/')
+	parent := pointer[:cut]
+	step, _ := doc.AtPointer(parent)
+	meant := plan.MeantField(value.UnescapePointer(pointer[cut+1:]))
+	if _, taken := step.Get(meant); meant == "" || taken {
+		return nil
+	}
+	v, _ := doc.AtPointer(pointer)
+	fit := v
+	switch meant {
+	case "after":
+		fit = asIDs(v)
+	case "args":
+		fit = asObject(v)
+	case "tool":
+		if name, ok := v.Text(); !ok || name == "" {
+			return nil
+		}
+	}
+	path := parent + "/" + meant
+	switch fit.Kind() {
+	case v.Kind():
+		return Patch{{Op: "move", From: pointer, Path: path}}
+	case value.Invalid:
+		return nil
+	}
+	return Patch{remove(pointer), {Op: "add", Path: path, Value: fit}}
+}
+
+// asIDs is v as a list of ids: v itself, or a list of the only one; the zero Value
+// when it is neither.
+func asIDs(v value.Value) value.Value {
+	if v.Kind() == value.String {
+		return value.ListOf(v)
+	}
+	if v.Kind() != value.List {
+		return value.Value{}
+	}
+	for _, e := range v.Elements() {
+		if e.Kind() != value.String {
+			return value.Value{}
+		}
+	}
+	return v
+}
+
+// asObject is v as an object: v itself, or the one that its text holds as JSON; the
+// zero Value when it is neither.
+func asObject(v value.Value) value.Value {
+	if text, ok := v.Text(); ok {
+		v, _ = value.Parse(text)
+	}
+	if v.Kind() != value.Object {
+		return value.Value{}
+	}
+	return v
+}
+
 // repair is how a fault of structure can be removed without a guess at what was
 // meant.
 func repair(doc value.Value, f plan.Fault) Patch {
@@ -64,6 +132,10 @@ func repair(doc value.Value, f plan.Fault) Patch {
 	case f.Code != plan.CodeBadDocument:
 	case holder.Kind() == value.Object && name == "after" && at.Kind() == value.String:
 		return Patch{{Op: "replace", Path: f.Pointer, Value: value.ListOf(at)}}
+	case holder.Kind() == value.Object && name == "args" && at.Kind() == value.String:
+		if args := asObject(at); !args.IsZero() {
+			return Patch{{Op: "replace", Path: f.Pointer, Value: args}}
+		}
 	case holder.Kind() == value.Object:
 		for _, k := range []string{"id", "tool", "args", "after", "steps", "name", "budget"} {
 			if name == k || !strings.EqualFold(name, k) {
@@ -74,12 +146,34 @@ func repair(doc value.Value, f plan.Fault) Patch {
 			}
 			return Patch{{Op: "move", From: f.Pointer, Path: parent + "/" + k}}
 		}
-	case at.Kind() == value.Object:
-		if _, ok := at.Get("id"); !ok && strings.HasSuffix(f.Message, `has no "id"`) {
+	case at.Kind() == value.Object && strings.HasSuffix(f.Message, `has no "id"`):
+		if !hasFolded(at, "id") { // else the advice is about that field
 			return Patch{{Op: "add", Path: f.Pointer + "/id", Value: value.MustText(freshID(doc, "s"))}}
+		}
+	case at.Kind() == value.Object && strings.HasSuffix(f.Message, `has no "tool"`):
+		if hasFolded(at, "tool") {
+			return nil
+		}
+		for key := range at.Members() {
+			if plan.MeantField(key) != "tool" {
+				continue
+			}
+			if advice := rewrite(doc, f.Pointer+"/"+value.EscapePointer(key)); advice != nil {
+				return advice
+			}
 		}
 	}
 	return nil
+}
+
+// hasFolded reports whether a key is written as field but for its case.
+func hasFolded(v value.Value, field string) bool {
+	for key := range v.Members() {
+		if strings.EqualFold(key, field) {
+			return true
+		}
+	}
+	return false
 }
 
 // freshID is the stem with a number, an id that no step of the document has; ""
@@ -109,7 +203,7 @@ func freshID(doc value.Value, stem string) string {
 func (c *checker) lookalikes() {
 	var seen map[string]int
 	for i := range c.Steps {
-		if id := c.Steps[i].ID; !isASCII(id) {
+		if id := c.Steps[i].ID; !lookalike.ASCII(id) {
 			seen = make(map[string]int, len(c.Steps))
 			break
 		}
@@ -119,12 +213,12 @@ func (c *checker) lookalikes() {
 	}
 	for i := range c.Steps {
 		id := c.Steps[i].ID
-		looks := skeleton(id)
+		looks := lookalike.Skeleton(id)
 		first, twice := seen[looks]
 		switch {
 		case twice:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s looks like %s, the id of another step", escaped(id), escaped(c.Steps[first].ID)))
-		case looks != id && mixesScripts(id):
+		case looks != id && len(lookalike.Scripts(id)) > 1:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s mixes letters of several scripts and looks like %q", escaped(id), looks))
 		}
 		if !twice {

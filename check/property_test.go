@@ -16,6 +16,7 @@ import (
 const propertyTools = `[
 	{"name": "search", "inputSchema": {"type": "object", "required": ["query"], "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}}}, "outputSchema": {"type": "object", "additionalProperties": false, "properties": {"total": {"type": "integer"}, "text": {"type": "string"}}}},
 	{"name": "fetch", "inputSchema": {"type": "object", "additionalProperties": false, "properties": {"doc": {"type": "string"}}}},
+	{"name": "put", "inputSchema": {"type": "object", "properties": {"doc": {"type": "object", "properties": {"a": {"type": "string"}}}, "query": {"type": "array", "items": {"type": "string"}}}}},
 	{"name": "open", "inputSchema": {"type": "object"}},
 	{"name": "plain"}]`
 
@@ -24,7 +25,7 @@ const propertyTools = `[
 func faulty(t *rapid.T) string {
 	ids := []string{"n0", "n1", "n2", "n3", "a.b", "a", "step-1", "ж"}
 	text := rapid.OneOf(
-		rapid.SampledFrom([]string{"plain", "$$n1", "$5 off", "<node-1>", "#E2", "${1}", "{{n1.x}}", "the $n1 here", "$nope", "$n9.total", "$N1", "$[0]", "%{step_1_output%}", "$a.bc", "$stp-1.x", "${ghost}"}),
+		rapid.SampledFrom([]string{"plain", "$$n1", "$5 off", "<node-1>", "#E2", "${1}", "{{n1.x}}", "the $n1 here", "$nope", "$n9.total", "$N1", "$[0]", "%{step_1_output%}", "$a.bc", "$stp-1.x", "${ghost}", "$n1[0]", "$n0['total'].x", "$n77", "${n1.x} on", `{"a": "$n1"}`, `["b", 1]`}),
 		rapid.Map(rapid.SampledFrom(ids), func(id string) string { return "$" + id }),
 		rapid.Map(rapid.SampledFrom(ids), func(id string) string { return "$" + id + ".total" }),
 	)
@@ -41,9 +42,9 @@ func faulty(t *rapid.T) string {
 		}
 		name := "tool"
 		if rare("another key") {
-			name = "Tool"
+			name = rapid.SampledFrom([]string{"Tool", "name", "tool_name"}).Draw(t, "tool as")
 		}
-		fields = append(fields, fmt.Sprintf("%q:%q", name, rapid.SampledFrom([]string{"plain", "plain", "search", "fetch", "open", "serch", "nope"}).Draw(t, "tool")))
+		fields = append(fields, fmt.Sprintf("%q:%q", name, rapid.SampledFrom([]string{"plain", "plain", "search", "fetch", "put", "open", "serch", "nope"}).Draw(t, "tool")))
 		var args []string
 		for _, arg := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"query", "limit", "doc", "bcc", "k/~"}), 0, 3, rapid.ID).Draw(t, "args") {
 			v := value.MustText(text.Draw(t, "text")).String()
@@ -52,7 +53,16 @@ func faulty(t *rapid.T) string {
 			}
 			args = append(args, fmt.Sprintf("%q:%s", arg, v))
 		}
-		fields = append(fields, `"args":{`+strings.Join(args, ",")+`}`)
+		object := "{" + strings.Join(args, ",") + "}"
+		switch {
+		case rare("args by another name"):
+			name := rapid.SampledFrom([]string{"arguments", "params", "input", "parameters"}).Draw(t, "args as")
+			fields = append(fields, fmt.Sprintf("%q:%s", name, rapid.SampledFrom([]string{object, value.MustText(object).String(), "7"}).Draw(t, "args")))
+		case rare("args as text"):
+			fields = append(fields, `"args":`+value.MustText(object).String())
+		default:
+			fields = append(fields, `"args":`+object)
+		}
 		var after []string
 		for _, id := range rapid.SliceOfN(rapid.SampledFrom(append(ids, "ghost", "n8", "$n1")), 0, 3).Draw(t, "after") {
 			after = append(after, value.MustText(id).String())
@@ -62,6 +72,10 @@ func faulty(t *rapid.T) string {
 			fields = append(fields, `"after":"n0"`)
 		case len(after) > 0:
 			fields = append(fields, `"after":[`+strings.Join(after, ",")+`]`)
+		}
+		if rare("after by another name") {
+			name := rapid.SampledFrom([]string{"depends_on", "dependsOn", "dependencies"}).Draw(t, "after as")
+			fields = append(fields, fmt.Sprintf("%q:%s", name, rapid.SampledFrom([]string{`["n0"]`, `"n0"`, `["n0",1]`, `{}`}).Draw(t, "ids")))
 		}
 		if rare("unknown field") {
 			fields = append(fields, `"polcy":1`)

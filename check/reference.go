@@ -79,6 +79,9 @@ func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 	if c.full() || !c.names.spend() {
 		return d
 	}
+	if c.withDots(&d, i, r) {
+		return d
+	}
 	const cuts = 3 // dots of an id that are looked at
 	var best []int
 	var path string
@@ -98,6 +101,9 @@ func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 		}
 		end++
 	}
+	if c.arbitrary(best) {
+		return d
+	}
 	d.Message += orNearest(best, func(j int) string { return "$" + c.Steps[j].ID })
 	for _, j := range best {
 		if text := c.reference(j, path, hasPath); text != "" {
@@ -106,6 +112,29 @@ func (c *checker) unknownReference(i int, r *plan.Ref) Diagnostic {
 		}
 	}
 	return d
+}
+
+// withDots advises a path with dots for one in brackets, if that leads somewhere.
+func (c *checker) withDots(d *Diagnostic, i int, r *plan.Ref) bool {
+	ours := c.bracketed(i, r.Text)
+	if ours == "" {
+		return false
+	}
+	d.Message += "; a path is written with dots, here " + value.Quoted(ours)
+	d.Advice, d.Candidates = Patch{replace(d.Pointer, ours)}, 1
+	return true
+}
+
+// arbitrary reports whether steps that are equally near to a wrong id differ only
+// in their numbers: of s1, s2 and s3, none is what $s9 meant.
+func (c *checker) arbitrary(found []int) bool {
+	stem := func(i int) string { return strings.TrimRight(c.Steps[found[i]].ID, "0123456789") }
+	for i := 1; i < len(found); i++ {
+		if stem(i) != stem(0) {
+			return false
+		}
+	}
+	return len(found) > 1
 }
 
 func (c *checker) unknownDependency(i int, id string) Diagnostic {
@@ -120,6 +149,9 @@ func (c *checker) unknownDependency(i int, id string) Diagnostic {
 	}
 	wanted := strings.TrimPrefix(id, "$")
 	found, _ := c.names.steps(c.graph, i, wanted)
+	if c.arbitrary(found) {
+		return d
+	}
 	d.Message += orNearest(found, func(j int) string { return c.Steps[j].ID })
 	if len(found) > 0 {
 		d.Advice, d.Candidates = rename(mentions, c.Steps[found[0]].ID), len(found)
@@ -138,8 +170,10 @@ func (c *checker) path(i int, r *plan.Ref) {
 	}
 	if _, _, possible := producer.Output.At(r.Path); !possible {
 		c.fail(i, badReference)
-		c.add(c.at(i, "/args"+r.Pointer, ImpossiblePath, Error, "the output of %s, which step %s calls, cannot have %s",
-			value.Quoted(producer.Name), value.Quoted(c.Steps[r.Step].ID), value.Quoted(r.Path)))
+		d := c.at(i, "/args"+r.Pointer, ImpossiblePath, Error, "the output of %s, which step %s calls, cannot have %s",
+			value.Quoted(producer.Name), value.Quoted(c.Steps[r.Step].ID), value.Quoted(r.Path))
+		c.withDots(&d, i, r)
+		c.add(d)
 	}
 }
 

@@ -123,8 +123,7 @@ func TestTaskbenchFlagsAreFound(t *testing.T) {
 	}
 }
 
-// How far advice alone gets with plans
-// whose only faults are wrong references.
+// How far advice alone gets with plans whose only faults are wrong references.
 func TestTaskbenchFixes(t *testing.T) {
 	tools := catalogues(t)
 	wrong, embedded, before, after, several, turned := 0, 0, 0, 0, 0, 0

@@ -43,6 +43,7 @@ import (
 	"path/filepath"
 	"reflect"
 
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -62,7 +63,8 @@ type Config struct {
 	Journal   Journal       `yaml:"journal" doc:"The record of runs."`
 	Model     *Model        `yaml:"model" doc:"The language model that plans and agents ask."`
 
-	doc *document
+	doc   *document
+	rules *policy.Document // of Policy; nil: there is none
 }
 
 // A Source is one place that tools come from: exactly one of its first four
@@ -226,7 +228,13 @@ type Model struct {
 	Model    string   `yaml:"model" doc:"The provider's name of the model."`
 	Secret   string   `yaml:"secret" doc:"Name of the secret that holds the key."`
 	File     string   `yaml:"file" doc:"The script or the cassette."`
+	Forcing  Forcing  `yaml:"forcing" doc:"What an openai server does with tool_choice: name forces one tool (the default), any some tool, none nothing."`
 }
+
+// Forcing says what a server does with a tool choice.
+type Forcing string
+
+func (Forcing) choices() []string { return []string{"name", "any", "none"} }
 
 // Provider names who answers for a model.
 type Provider string

@@ -83,7 +83,7 @@ func invoke(t *testing.T, o *config.Opened, name, args string) (string, error) {
 }
 
 func TestOpenAllSourcesTogether(t *testing.T) {
-	t.Setenv("CALLSHEET_TEST_TOKEN", "-s3cret")
+	t.Setenv("CALLSHEET_TEST_TOKEN", "-s3cret-token")
 	o, err := open(t, `
 secrets: {hub: {env: CALLSHEET_TEST_TOKEN}}
 sources:
@@ -106,7 +106,7 @@ limits: {output: 100B}
 	if got, want := names(o), "search sum m_echo m_search c_echo c_rm"; got != want {
 		t.Errorf("got the tools %s, want %s", got, want)
 	}
-	if out, err := invoke(t, o, "m_echo", `{"text":"hi"}`); err != nil || out != `"hi-s3cret"` {
+	if out, err := invoke(t, o, "m_echo", `{"text":"hi"}`); err != nil || out != `"hi-s3cret-token"` {
 		t.Errorf("the server: got %s %v", out, err)
 	}
 	if out, err := invoke(t, o, "c_echo", `{"x":"hi"}`); err != nil || out != `"-- hi"` {
@@ -174,7 +174,7 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	// The other server did start, and must be closed again; goleak watches.
 	_, err := open(t, "sources:\n  ok: {mcp: {command: [$SELF, serve]}}\n  bad: {mcp: {command: [/bin/false], start_timeout: 5s}}", config.Options{})
 	var e *config.Error
-	if !errors.As(err, &e) || e.Faults[0].Line != 3 || !strings.HasPrefix(e.Faults[0].Message, "source bad: ") {
+	if !errors.As(err, &e) || e.Faults[0].Line != 3 || !strings.HasPrefix(e.Faults[0].Message, `mcp source "bad": `) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -116,7 +117,7 @@ func (m *Machine) admit(i int) (Action, bool) {
 			m.settle(i, UnknownTool, &Cause{s.ID, string(UnknownTool), fmt.Sprintf("there is no tool %q", s.Tool)})
 			return Action{}, false
 		}
-		if f := st.decl.CheckArgs(st.args); f != nil {
+		if f := m.checkArgs(st); f != nil {
 			m.settle(i, InvalidArgs, &Cause{s.ID, f.Code, f.Message})
 			return Action{}, false
 		}
@@ -130,6 +131,15 @@ func (m *Machine) admit(i int) (Action, bool) {
 	m.running++
 	m.reserve(st, max(0, st.worst-st.attempt))
 	return m.begin(i, st.attempt+1, false)
+}
+
+// checkArgs judges resolved args. What was recorded with an output that the record
+// does not hold was judged then.
+func (m *Machine) checkArgs(st *step) *tool.Failure {
+	if st.guessed {
+		return nil
+	}
+	return st.decl.CheckArgs(st.args)
 }
 
 // resolve fills in the references. It spends no memory on args that are too
@@ -147,7 +157,9 @@ func (m *Machine) resolve(i int) bool {
 				return false
 			}
 			v := m.steps[r.Step].output
-			if r.HasPath {
+			if m.steps[r.Step].withheld {
+				st.guessed = true
+			} else if r.HasPath {
 				var err error
 				if v, err = v.Lookup(r.Path); err != nil {
 					m.settle(i, BadReference, &Cause{s.ID, string(BadReference), fmt.Sprintf("%s: %v", r.Text, err)})
@@ -211,7 +223,10 @@ func (m *Machine) begin(i int, n int32, rerun bool) (Action, bool) {
 
 func (m *Machine) action(k ActionKind, i, attempt int) Action {
 	st := &m.steps[i]
-	return Action{Kind: k, Step: i, Attempt: attempt, Tool: st.decl, Args: st.args, Refs: m.plan.Steps[i].Refs, Before: st.before, Approved: st.person}
+	return Action{
+		Kind: k, Step: i, Attempt: attempt, Tool: st.decl, Args: st.args, Refs: m.plan.Steps[i].Refs,
+		Before: st.before, Approved: st.person, Guessed: st.guessed && st.before.IsZero(),
+	}
 }
 
 func (m *Machine) reserve(st *step, n int32) {

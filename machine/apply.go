@@ -13,7 +13,7 @@ import (
 // then.
 func (m *Machine) Apply(e Event) error {
 	if e.Kind == Cancel {
-		m.cancel()
+		m.cancel(e.Message)
 		return nil
 	}
 	if e.Step < 0 || e.Step >= len(m.steps) {
@@ -22,6 +22,9 @@ func (m *Machine) Apply(e Event) error {
 	st := &m.steps[e.Step]
 	switch e.Kind {
 	case Judged:
+		if e.Verdict == Undecided || e.Verdict > Ask {
+			return m.misfit(e, "was judged without a verdict")
+		}
 		switch st.phase {
 		case judging:
 		case waiting:
@@ -65,6 +68,9 @@ func (m *Machine) Apply(e Event) error {
 		if st.phase != waiting || !st.lost {
 			return m.misfit(e, "does not wait for a resolution")
 		}
+		if e.Resolution == 0 || e.Resolution > GiveUp {
+			return m.misfit(e, "was resolved without a resolution")
+		}
 		m.resolved(e)
 	case Reopened:
 		if st.phase != waiting || st.lost {
@@ -78,6 +84,8 @@ func (m *Machine) Apply(e Event) error {
 		}
 		m.unwait(e.Step)
 		m.makeReady(e.Step)
+	default:
+		return m.misfit(e, fmt.Sprintf("has an event of no kind (%d)", e.Kind))
 	}
 	m.finish()
 	return nil
@@ -93,7 +101,7 @@ func (m *Machine) judged(e Event) {
 		m.running--
 		m.reserve(st, 0)
 		if m.cancelled {
-			m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+			m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 			return
 		}
 	} else {
@@ -138,6 +146,12 @@ func (m *Machine) answered(e Event) {
 	try := &st.tries[len(st.tries)-1]
 	try.Start, try.End, try.Failure, try.Unrecorded = e.Start, e.End, e.Failure, e.Unrecorded
 	f := e.Failure
+	if f == nil && e.Withheld {
+		m.running--
+		st.output, st.withheld = e.Output, true
+		m.settle(i, OK, nil)
+		return
+	}
 	if f == nil {
 		f = st.decl.CheckOutput(e.Output)
 		try.Failure = f
@@ -164,7 +178,7 @@ func (m *Machine) answered(e Event) {
 		// By what the call says, not by whether Cancel has come: both are on their
 		// way at once, and the status must not depend on which is first.
 		m.running--
-		m.settle(i, Cancelled, cancelledCause(id))
+		m.settle(i, Cancelled, m.cancelledCause(id))
 		return
 	}
 	if retry := f.Retryable || f.Lost; !retry || int(st.attempt) >= st.decl.MaxAttempts() || m.cancelled {
@@ -224,7 +238,7 @@ func (m *Machine) rerun(i int) {
 	}
 	if m.cancelled {
 		m.running--
-		m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+		m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 		return
 	}
 	if a, ok := m.begin(i, st.attempt, true); ok {
@@ -259,11 +273,11 @@ func (m *Machine) resolved(e Event) {
 }
 
 // cancel stops new calls. What is out settles by its own events.
-func (m *Machine) cancel() {
+func (m *Machine) cancel(why string) {
 	if m.cancelled {
 		return
 	}
-	m.cancelled = true
+	m.cancelled, m.why = true, why
 	// Retries that were granted but not handed out are not made.
 	for _, a := range m.again {
 		m.takeBack(a.Step)
@@ -275,7 +289,7 @@ func (m *Machine) cancel() {
 			if m.steps[i].lost {
 				m.settle(i, Uncertain, m.steps[i].cause)
 			} else {
-				m.settle(i, Cancelled, cancelledCause(m.plan.Steps[i].ID))
+				m.settle(i, Cancelled, m.cancelledCause(m.plan.Steps[i].ID))
 			}
 		}
 	}
@@ -300,5 +314,5 @@ func (m *Machine) takeBack(i int) {
 		m.settle(i, ToolError, &Cause{id, f.Code, f.Message})
 		return
 	}
-	m.settle(i, Cancelled, cancelledCause(id))
+	m.settle(i, Cancelled, m.cancelledCause(id))
 }

@@ -31,46 +31,54 @@ type Action struct {
 	// Before are the args that a person changed into Args; no value when nobody
 	// did. What differs is the person's.
 	Before   value.Value
-	Approved bool          // a person said yes to this very call
-	Delay    time.Duration // to wait before the call
+	Approved bool // a person said yes to this very call
+	// Guessed says that an output which is not in the record went into Args: the
+	// action is only there for what was recorded, and must not be done.
+	Guessed bool
+	Delay   time.Duration // to wait before the call
 }
 
 // An EventKind is what happened.
 type EventKind uint8
 
-// The events.
+// The events. The zero value is none of them, and [Machine.Apply] refuses it.
 const (
-	Judged   EventKind = iota // the gate or a person decided: Verdict, Code, Message
-	Answered                  // a call ended: Output, or Failure
-	NotMade                   // the call that was offered was not made, because the run was cancelled
-	Lost                      // resume only: the call was begun and no outcome is recorded, or it was cancelled with this Failure
-	Resolved                  // a person settled a lost call: Resolution, Output
-	Reopened                  // a waiting step is to be judged again, with Args when they were edited
-	Reused                    // the step's Output is known from another run: no call is made
-	Cancel                    // the run is cancelled; no new call is offered
+	_        EventKind = iota
+	Judged             // the gate or a person decided: Verdict, Code, Message
+	Answered           // a call ended: Output, or Failure
+	NotMade            // the call that was offered was not made, because the run was cancelled
+	Lost               // resume only: the call was begun and no outcome is recorded, or it was cancelled with this Failure
+	Resolved           // a person settled a lost call: Resolution, Output
+	Reopened           // a waiting step is to be judged again, with Args when they were edited
+	Reused             // the step's Output is known from another run: no call is made
+	Cancel             // the run is cancelled, Message says why; no new call is offered
 )
 
-// A Verdict is what a gate answers.
+// A Verdict is what a gate answers. What was never decided allows nothing:
+// [Machine.Apply] refuses the zero value.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Allow Verdict = iota
+	Undecided Verdict = iota // no answer
+	Allow
 	Deny
 	Ask
 )
 
 // String is the verdict as records and policies spell it.
-func (v Verdict) String() string { return [...]string{"allow", "deny", "ask"}[v] }
+func (v Verdict) String() string { return [...]string{"undecided", "allow", "deny", "ask"}[v] }
 
 // A Resolution is what a person knows of a call whose outcome was lost.
 type Resolution uint8
 
-// The resolutions.
+// The resolutions. The zero value is none of them, and [Machine.Apply] refuses
+// it.
 const (
-	Happened     Resolution = iota // with this Output
-	DidNotHappen                   // it is called again, and charged
-	GiveUp                         // the step ends uncertain
+	_            Resolution = iota
+	Happened                // with this Output
+	DidNotHappen            // it is called again, and charged
+	GiveUp                  // the step ends uncertain
 )
 
 // An Event tells the machine what happened. Times are data to it: they only go
@@ -89,6 +97,7 @@ type Event struct {
 	Args       value.Value
 	Start, End time.Time
 	Unrecorded bool // the journal could not keep this outcome
+	Withheld   bool // the call was answered by an output that the record must not hold; Output stands for it
 }
 
 // A State is what the run is doing.

@@ -61,6 +61,8 @@ type step struct {
 	approved bool        // a verdict allows every attempt with these args
 	person   bool        // the verdict was a person's
 	before   value.Value // the resolved args, when a person edited them
+	withheld bool        // output stands for one that the record does not hold
+	guessed  bool        // args were made with a withheld output
 	lost     bool        // waits for a resolution, not for a verdict
 	stalled  bool        // depends on a waiting step, directly or through others
 	inPend   bool        // its worst case is in pendingSum
@@ -94,6 +96,7 @@ type Machine struct {
 	waiting   int
 	unsettled int
 	cancelled bool
+	why       string // the run was cancelled
 
 	left       int // calls
 	calls      int

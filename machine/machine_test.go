@@ -200,3 +200,28 @@ func BenchmarkWaitingSteps(b *testing.B) {
 		})
 	}
 }
+
+// What nobody decided must not pass for a decision.
+func TestAnEventWithoutADecisionIsRefused(t *testing.T) {
+	m := begin(t, `[{"id":"a","tool":"t"}]`, tool.Declaration{}, machine.Options{Gate: true})
+	a := next(t, m)
+	refused := func(e machine.Event) {
+		t.Helper()
+		if err := m.Apply(e); err == nil {
+			t.Errorf("%+v was taken in", e)
+		}
+	}
+	refused(machine.Event{})
+	refused(machine.Event{Step: a.Step, Verdict: machine.Allow})
+	refused(machine.Event{Kind: machine.Cancel + 1})
+	refused(machine.Event{Kind: machine.Judged})
+	refused(machine.Event{Kind: machine.Judged, Verdict: machine.Ask + 1})
+	apply(t, m, machine.Event{Kind: machine.Judged, Verdict: machine.Allow})
+	next(t, m)
+	apply(t, m, machine.Event{Kind: machine.Lost, Attempt: 1})
+	refused(machine.Event{Kind: machine.Resolved})
+	apply(t, m, machine.Event{Kind: machine.Resolved, Resolution: machine.Happened, Output: value.NullValue()})
+	if m.State() != machine.Finished {
+		t.Error("the run is not finished")
+	}
+}

@@ -23,7 +23,15 @@ type world struct {
 	catalogue *tool.Catalogue
 	budget    *int
 	answers   map[string][]answer // by step; the last one goes on for ever
-	verdicts  map[string]machine.Verdict
+	denied    map[string]bool
+}
+
+// verdict is what a gate says of a step.
+func (w *world) verdict(id string) machine.Verdict {
+	if w.denied[id] {
+		return machine.Deny
+	}
+	return machine.Allow
 }
 
 type answer struct {
@@ -37,7 +45,7 @@ func (w *world) answer(step, attempt int) answer {
 }
 
 func drawWorld(t *rapid.T) *world {
-	w := &world{answers: map[string][]answer{}, verdicts: map[string]machine.Verdict{}}
+	w := &world{answers: map[string][]answer{}, denied: map[string]bool{}}
 	decls := []*tool.Declaration{
 		{Name: "read", Effects: tool.Effects{ReadOnly: true}},
 		{Name: "write", Effects: tool.Effects{}},
@@ -81,7 +89,7 @@ func drawWorld(t *rapid.T) *world {
 		}
 		w.answers[fmt.Sprint("s", i)] = as
 		if rapid.IntRange(0, 9).Draw(t, "denied") == 0 {
-			w.verdicts[fmt.Sprint("s", i)] = machine.Deny
+			w.denied[fmt.Sprint("s", i)] = true
 		}
 	}
 	if w.plan, err = plan.Decode([]byte("["+strings.Join(steps, ",")+"]"), plan.Limits{}); err != nil {
@@ -178,7 +186,7 @@ func (w *world) naive() string {
 				if d == nil {
 					return "unknown_tool"
 				}
-				if w.verdicts[steps[i].ID] == machine.Deny {
+				if w.denied[steps[i].ID] {
 					return "denied"
 				}
 				for n := 1; ; n++ {
@@ -259,7 +267,7 @@ func (w *world) drive(opt machine.Options, pick func(n int) int) (string, error)
 		out = append(out[:k], out[k+1:]...)
 		e := machine.Event{Step: a.Step, Attempt: a.Attempt}
 		if a.Kind == machine.Judge {
-			e.Kind, e.Verdict = machine.Judged, w.verdicts[w.plan.Steps[a.Step].ID]
+			e.Kind, e.Verdict = machine.Judged, w.verdict(w.plan.Steps[a.Step].ID)
 		} else {
 			ans := w.answer(a.Step, a.Attempt)
 			e.Kind, e.Output, e.Failure, e.End = machine.Answered, ans.output, ans.failure, time.Unix(1, 0)
@@ -345,7 +353,7 @@ func TestPausesLoseNothing(t *testing.T) {
 					}
 					continue
 				}
-				if err := m.Apply(machine.Event{Kind: machine.Judged, Step: i, Verdict: w.verdicts[w.plan.Steps[i].ID]}); err != nil {
+				if err := m.Apply(machine.Event{Kind: machine.Judged, Step: i, Verdict: w.verdict(w.plan.Steps[i].ID)}); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -355,7 +363,7 @@ func TestPausesLoseNothing(t *testing.T) {
 			out = append(out[:k], out[k+1:]...)
 			e := machine.Event{Step: a.Step, Attempt: a.Attempt}
 			if id := w.plan.Steps[a.Step].ID; a.Kind == machine.Judge {
-				e.Kind, e.Verdict = machine.Judged, w.verdicts[id]
+				e.Kind, e.Verdict = machine.Judged, w.verdict(id)
 				if asked[id] {
 					e.Verdict = machine.Ask
 				}
@@ -379,7 +387,7 @@ func TestPausesLoseNothing(t *testing.T) {
 func TestACrashCostsOnlyItsReruns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
-		w.verdicts = map[string]machine.Verdict{}
+		w.denied = map[string]bool{}
 		bounded := w.budget != nil
 		opt := machine.Options{Budget: w.budget, Workers: rapid.IntRange(1, 4).Draw(t, "workers"), Eager: rapid.Bool().Draw(t, "eager")}
 		apply := func(m *machine.Machine, e machine.Event) {

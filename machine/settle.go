@@ -86,6 +86,9 @@ func (m *Machine) settle(i int, s Status, c *Cause) {
 		}
 		return
 	}
+	if s == Cancelled {
+		return // nothing failed: what depends on it was never started either
+	}
 	stack := append(m.stack[:0], int32(i))
 	for len(stack) > 0 {
 		j := stack[len(stack)-1]
@@ -149,17 +152,21 @@ func (m *Machine) leftover(i int) (Status, *Cause) {
 	case s.Wave < 0:
 		return Blocked, m.blockedCause(i)
 	case m.cancelled:
-		return Cancelled, cancelledCause(s.ID)
+		return Cancelled, m.cancelledCause(s.ID)
 	case st.phase == waiting:
 		return Waiting, st.cause
 	case st.stalled:
 		return Waiting, m.steps[st.behind].cause
 	}
-	return Cancelled, cancelledCause(s.ID)
+	return Cancelled, m.cancelledCause(s.ID)
 }
 
-func cancelledCause(id string) *Cause {
-	return &Cause{id, string(Cancelled), "the run was cancelled before the step settled"}
+func (m *Machine) cancelledCause(id string) *Cause {
+	message := "the run was cancelled before the step settled"
+	if m.why != "" {
+		message += ": " + m.why
+	}
+	return &Cause{id, string(Cancelled), message}
 }
 
 // blockedCause names what keeps a step from ever running: an unknown id, or the

@@ -24,7 +24,23 @@ var reserved = [...]string{"when", "for_each", "foreach", "if", "unless", "retry
 var (
 	stepFields = [...]string{"id", "tool", "args", "after"}
 	planFields = [...]string{"steps", "name", "budget"}
+
+	// synonyms are how other executors call our fields of a step, folded.
+	synonyms = map[string]string{
+		"dependson": "after", "depends": "after", "dependencies": "after",
+		"arguments": "args", "params": "args", "parameters": "args", "input": "args", "inputs": "args",
+		"name": "tool", "toolname": "tool", "function": "tool",
+	}
 )
+
+// MeantField is the field of a step that a model probably meant by a name which is
+// not one: "after" for depends_on or dependsOn. "" when nothing is near.
+func MeantField(name string) string {
+	if len(name) > 64 {
+		return ""
+	}
+	return synonyms[strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))]
+}
 
 // Decode reads a plan strictly. A fault of the text stops it; of faults of
 // structure all are found. The error is an [*Error].
@@ -39,7 +55,7 @@ func Decode(text []byte, limits Limits) (*Plan, error) {
 	}
 	doc, err := value.Parse(text)
 	if err != nil {
-		return nil, refuse(textFault(err))
+		return nil, refuse(textFault(text, err))
 	}
 	d := &decoder{text: text, limits: limits, plan: &Plan{}}
 	d.document(doc)
@@ -54,15 +70,26 @@ func Decode(text []byte, limits Limits) (*Plan, error) {
 
 func refuse(f Fault) *Error { return &Error{Faults: []Fault{f}} }
 
-// textFault is a text that is no strict JSON.
-func textFault(err error) Fault {
+// textFault is a text that is no strict JSON. The two mistakes that models make
+// most are called by their names.
+func textFault(text []byte, err error) Fault {
 	var e *value.SyntaxError
 	if !errors.As(err, &e) {
 		return Fault{Code: CodeBadDocument, Line: 1, Column: 1, Message: err.Error()}
 	}
 	f := Fault{Code: CodeBadDocument, Pointer: e.Pointer, Line: e.Line, Column: e.Column, Message: e.Reason}
-	if e.Duplicate {
+	offset := min(e.Offset, len(text))
+	before, rest := bytes.TrimRight(text[:offset], " \t\r\n"), bytes.TrimLeft(text[offset:], " \t\r\n")
+	fence := []byte("```")
+	switch {
+	case e.Duplicate:
 		f.Code = CodeDuplicateKey
+	case bytes.HasPrefix(rest, fence):
+		f.Message = "a code fence (```) stands around the JSON; send the JSON alone"
+	case len(before) == 0 && bytes.Contains(rest, fence):
+		f.Message = "text and a code fence (```) stand around the JSON; send the JSON alone"
+	case bytes.HasSuffix(before, []byte{','}) && len(rest) > 0 && (rest[0] == '}' || rest[0] == ']'):
+		f.Message = fmt.Sprintf("a comma stands before the closing %q; take it out", rest[:1])
 	}
 	return f
 }
@@ -329,8 +356,11 @@ func (d *decoder) unknown(step, pointer, name string, known, reserved []string) 
 		}
 	}
 	if len(d.warnings) < MaxFaults {
-		d.warnings = append(d.warnings, Fault{Code: CodeUnknownField, Step: step, Pointer: pointer,
-			Message: fmt.Sprintf("the field %s is not known and has no effect", value.Quoted(name))})
+		message := fmt.Sprintf("the field %s is not known and has no effect", value.Quoted(name))
+		if meant := MeantField(name); reserved != nil && meant != "" {
+			message += fmt.Sprintf("; did you mean %q?", meant)
+		}
+		d.warnings = append(d.warnings, Fault{Code: CodeUnknownField, Step: step, Pointer: pointer, Message: message})
 	}
 }
 

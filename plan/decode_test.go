@@ -389,3 +389,30 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestMistakesOfModelsAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"```json\n[]\n```":                        "1:1 a code fence (```) stands around the JSON; send the JSON alone",
+		"[]\n```":                                 "2:1 a code fence (```) stands around the JSON; send the JSON alone",
+		"Here it is:\n```json\n[]\n```\n":         "1:1 text and a code fence (```) stand around the JSON; send the JSON alone",
+		`[{"id": "a", "tool": "t"},]`:             `1:27 a comma stands before the closing "]"; take it out`,
+		"[{\"id\": \"a\", \"tool\": \"t\" ,\n }]": `2:2 a comma stands before the closing "}"; take it out`,
+		`[,]`: `1:2 invalid character ',' at start of value`,
+	} {
+		f := faults(t, text)[0]
+		if got := fmt.Sprintf("%d:%d %s", f.Line, f.Column, f.Message); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestMeantField(t *testing.T) {
+	for name, want := range map[string]string{
+		"depends_on": "after", "dependsOn": "after", "dependencies": "after", "arguments": "args", "params": "args",
+		"input": "args", "parameters": "args", "name": "tool", "tool_name": "tool", "toolName": "tool", "note": "", "after": "",
+	} {
+		if got := MeantField(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

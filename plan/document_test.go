@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/callsheet/callsheet/plan"
@@ -13,6 +14,9 @@ func TestSchema(t *testing.T) {
 	s, err := schema.Compile(plan.Schema())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if strings.Contains(plan.Schema().String(), `\\p`) {
+		t.Error("the schema has a Unicode class, which editors and models read as a letter p")
 	}
 	for text, ok := range map[string]bool{
 		`[]`: true,

@@ -72,10 +72,10 @@ func (p *Plan) Mermaid() string {
 	return b.String()
 }
 
-// eachWave calls f for every wave, and for the steps that never run.
+// eachWave calls f for every wave, counted from 1 for people, and for the steps that never run.
 func (p *Plan) eachWave(f func(title string, steps []int)) {
 	for w, steps := range p.Waves() {
-		f("wave "+strconv.Itoa(w), steps)
+		f("wave "+strconv.Itoa(w+1), steps)
 	}
 	var never []int
 	for i := range p.Steps {

@@ -19,11 +19,11 @@ const drawn = `[
 ]`
 
 func TestText(t *testing.T) {
-	want := `wave 0
+	want := `wave 1
   find  search
-wave 1
-  read  fetch              ← find
 wave 2
+  read  fetch              ← find
+wave 3
   also  fetch              ← find, read
 never
   odd   a"]\u{a}<b>\u{202e}  ← odd, gh\u{200b}ost?
@@ -36,13 +36,13 @@ never
 
 func TestMermaid(t *testing.T) {
 	want := `flowchart LR
-  subgraph w0["wave 0"]
+  subgraph w0["wave 1"]
     n0["find<br/>search"]
   end
-  subgraph w1["wave 1"]
+  subgraph w1["wave 2"]
     n1["read<br/>fetch"]
   end
-  subgraph w2["wave 2"]
+  subgraph w2["wave 3"]
     n2["also<br/>fetch"]
   end
   subgraph w3["never"]
@@ -82,7 +82,7 @@ func TestHostile042_DrawingsHoldNoControlCharacters(t *testing.T) {
 func TestWhatIsNotDrawnIsEscaped(t *testing.T) {
 	// Letters and marks of ids too: a Hangul filler and a variation selector.
 	p := decode(t, `[{"id": "a\u3164", "tool": "t\u034f"}, {"id": "b\ufe0f", "tool": "u", "after": ["a\u3164"]}]`)
-	want := "wave 0\n  a\\u{3164}  t\\u{34f}\nwave 1\n  b\\u{fe0f}  u         ← a\\u{3164}\n"
+	want := "wave 1\n  a\\u{3164}  t\\u{34f}\nwave 2\n  b\\u{fe0f}  u         ← a\\u{3164}\n"
 	if diff := cmp.Diff(want, p.Text()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}

@@ -15,6 +15,7 @@ package plan
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/callsheet/callsheet/value"
 )
@@ -29,6 +30,7 @@ type Plan struct {
 	ids    ids
 	source []byte
 	base   string // pointer of the list of steps: "" or "/steps"
+	digest atomic.Pointer[value.Digest]
 }
 
 // A Step is one tool call of a plan, with what can be known of it before any
@@ -138,6 +140,9 @@ func (p *Plan) Source() []byte { return p.source }
 // form of the same plan have the same digest, and so have an absent and a null
 // field. Unknown fields are without effect and not in it.
 func (p *Plan) Digest() value.Digest {
+	if d := p.digest.Load(); d != nil {
+		return *d
+	}
 	steps := make([]value.Value, len(p.Steps))
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -159,5 +164,7 @@ func (p *Plan) Digest() value.Digest {
 	if p.Budget != nil {
 		doc = append(doc, value.Member{Key: "budget", Value: value.Int(int64(*p.Budget))})
 	}
-	return value.ObjectOf(doc...).Digest()
+	d := value.ObjectOf(doc...).Digest()
+	p.digest.Store(&d)
+	return d
 }

@@ -21,18 +21,18 @@ type Answer struct {
 	Why   string
 }
 
-// Decide records a person's answer to the open ask of a step. Of several
+// Decide records a person's answer to the open ask of a step, in an agent's run ROUND.N. Of several
 // answers the first recorded holds; later ones get [journal.ErrDecided]. It does
 // not resume the run.
 func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer, opt Options) error {
 	opt.defaults()
-	h, err := Load(ctx, store, id)
+	q, err := LoadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	ask := h.asks[step]
+	ask := q.asks[step]
 	switch {
-	case h.Contents != Full:
+	case q.Contents != Full:
 		return fmt.Errorf("run %s: %w", id, ErrDigestsOnly)
 	case ask == nil:
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
@@ -42,7 +42,7 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrExpired)
 	}
 	if !a.Args.IsZero() {
-		if err := h.checkEdit(ask, a.Args); err != nil {
+		if err := q.checkEdit(ask, a.Args); err != nil {
 			return fmt.Errorf("run %s, step %q: %w", id, step, err)
 		}
 	}
@@ -69,8 +69,8 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 
 // checkEdit judges args that a person wrote in place of those that were asked
 // about: they must fit the tool, and hold no secret.
-func (h *History) checkEdit(ask *openAsk, args value.Value) error {
-	c, err := h.Catalogue()
+func (q *Questions) checkEdit(ask *openAsk, args value.Value) error {
+	c, err := q.Catalogue()
 	if err != nil {
 		return err
 	}
@@ -101,29 +101,29 @@ type Resolution struct {
 }
 
 // Resolve records what became of the lost call of a step. An output that does
-// not fit the output schema that the tool had is refused with [ErrUnfit]. It does not resume the
-// run.
+// not fit the output schema that the tool had is refused with [ErrUnfit]. It does
+// not resume the run.
 func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resolution) error {
-	h, err := Load(ctx, store, id)
+	q, err := LoadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
-	c, err := h.Catalogue()
+	c, err := q.Catalogue()
 	if err != nil {
 		return err
 	}
-	l, at := h.lost[step], h.Plan.Index(step)
-	if l == nil || at < 0 {
+	l := q.lost[step]
+	if l == nil {
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
 	}
-	d := c.Get(h.Plan.Steps[at].Tool)
+	d := c.Get(l.tool)
 	if d == nil {
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
 	}
 	if d.Effects.Repeatable() {
 		return fmt.Errorf("run %s, step %q: %w: its tool is safe to repeat, so resume calls it again", id, step, ErrNotLost)
 	}
-	seal, err := newSealer(store, h.Plan, c)
+	feeds, err := q.feedsSecret(store, c, step)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 	switch r.What {
 	case machine.Happened:
 		word = "happened"
-		if seal.feedsSecret(step) {
+		if feeds {
 			return fmt.Errorf("run %s, step %q: %w: its output feeds a secret arg; say that it did not happen, and it is called again, or give it up", id, step, ErrSecretOutput)
 		}
 		if f := d.CheckOutput(r.Output); f != nil {

@@ -114,8 +114,5 @@ func (f *Feed) events(e journal.Entry, step string) []run.Event {
 
 // failure is that of the outcome that was taken in last.
 func (f *Feed) failure() *tool.Failure {
-	if f.fed == len(f.h.Past) {
-		return nil // withheld
-	}
 	return f.h.Past[len(f.h.Past)-1].Event.Failure
 }

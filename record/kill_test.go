@@ -28,6 +28,7 @@ const (
 	childDir    = "CALLSHEET_TEST_DIR"
 	childResume = "CALLSHEET_TEST_RESUME" // id of a run to go on with; "" starts one
 	childDeath  = "CALLSHEET_TEST_DEATH"  // "commit N", "before N", "after N": of commits, effects and answers
+	childKind   = "CALLSHEET_TEST_KIND"   // "agent", otherwise a plan
 	childSlow   = "CALLSHEET_TEST_SLOW"
 	childMode   = "CALLSHEET_TEST_MODE" // "", "parallel", "eager"
 	childBudget = "CALLSHEET_TEST_BUDGET"
@@ -35,7 +36,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
-		if err := child(dir); err != nil {
+		live := child
+		if os.Getenv(childKind) == record.KindAgent {
+			live = agentChild
+		}
+		if err := live(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

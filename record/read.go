@@ -18,39 +18,25 @@ import (
 
 // A History is what the journal says of one run.
 type History struct {
-	Summary  journal.Summary
-	Plan     *plan.Plan
-	Origin   string // the first run of a line of forks: its idempotency keys go on
-	Forked   string // the run that this one was forked from, "" otherwise
-	Parent   string // the run whose tool started it
-	Contents Contents
-	Budget   *int
-	Workers  int
-	Eager    bool
-	MaxArgs  int
-	Started  time.Time
-	Past     []run.Past
-	Tools    map[string]string // digest of each tool's definition when the run began
-	Setup    value.Value       // see [Options]; no value when there was none
-	Gated    bool              // a gate judged every call
+	Summary journal.Summary
+	Plan    *plan.Plan
+	Origin  string // the first run of a line of forks: its idempotency keys go on
+	Forked  string // the run that this one was forked from, "" otherwise
+	Parent  string // the run whose tool started it
+	Budget  *int
+	Workers int
+	Eager   bool
+	MaxArgs int
+	Started time.Time
+	Past    []run.Past
+	Gated   bool // a gate judged every call
+	// AskRepeats says that the run asks about effects that the run it was forked
+	// from had.
+	AskRepeats bool
 
-	declared []value.Value // the tools of the plan when the run began
-	kept     *machine.Report
+	kept *machine.Report
 
-	asks map[string]*openAsk // by step: the last ask, while it is open
-	lost map[string]*lostCall
-}
-
-// openAsk is an ask that nobody has answered for good.
-type openAsk struct {
-	Ask
-	decided bool
-}
-
-// lostCall is a call that waits for a resolution.
-type lostCall struct {
-	attempt int
-	index   int // of its record
+	Questions
 }
 
 // startBody is the body of record 0.
@@ -63,10 +49,7 @@ func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origi
 		if d := c.Get(name); d != nil && !seen[name] {
 			seen[name] = true
 			tools = append(tools, value.Member{Key: name, Value: text(d.Digest().String())})
-			declared = append(declared, value.ObjectOf(
-				value.Member{Key: "definition", Value: d.Definition()},
-				value.Member{Key: "attempts", Value: value.Int(int64(d.MaxAttempts()))},
-			))
+			declared = append(declared, declaration(d))
 		}
 	}
 	ms := []value.Member{
@@ -81,6 +64,7 @@ func startBody(p *plan.Plan, c *tool.Catalogue, opt *Options, budget *int, origi
 		{Key: "setup", Value: opt.Setup},
 		{Key: "origin", Value: optional(origin)},
 		{Key: "forked", Value: optional(forked)},
+		{Key: "ask_repeats", Value: value.BoolValue(opt.AskRepeats && forked != "")},
 		{Key: "parent", Value: optional(opt.Parent)},
 	}
 	if budget != nil {
@@ -128,10 +112,10 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 }
 
 func newHistory(sum journal.Summary) (*History, error) {
-	if sum.Kind != "plan" {
+	if sum.Kind != KindPlan {
 		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
 	}
-	return &History{Summary: sum, Started: sum.Started, asks: map[string]*openAsk{}, lost: map[string]*lostCall{}, Tools: map[string]string{}}, nil
+	return &History{Summary: sum, Started: sum.Started, Questions: newQuestions(sum.ID)}, nil
 }
 
 func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
@@ -150,7 +134,80 @@ func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, err
 	if h.Plan == nil {
 		return fmt.Errorf("the run has no start record")
 	}
+	h.gather()
 	return nil
+}
+
+// gather puts everything about a step whose output was withheld to the place where
+// that happened, because a replay makes the call again there: the record of an
+// earlier resume has that at its end. An attempt to make it again that failed
+// changes nothing but the count of calls.
+func (h *History) gather() {
+	of := map[string][]run.Past{} // by step: what belongs to its place
+	for i := range h.Past {
+		if p := &h.Past[i]; !p.Begun && p.Event.Withheld {
+			of[p.Step] = nil
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	held := map[string]*run.Past{}
+	first := map[string]bool{}
+	for i := range h.Past {
+		p := h.Past[i]
+		if _, ok := of[p.Step]; !ok {
+			continue
+		}
+		switch {
+		case !p.Begun && p.Event.Withheld:
+			held[p.Step] = &p
+		case held[p.Step] == nil:
+			continue // before it was withheld: it stays where it is
+		case !p.Begun && p.Event.Kind == machine.Answered:
+		case !p.Begun && p.Event.Kind == machine.Resolved:
+			held[p.Step] = nil
+			of[p.Step] = append(of[p.Step], p)
+		default:
+			of[p.Step] = append(of[p.Step], p)
+		}
+	}
+	for step, p := range held {
+		// A call that was found lost, and that is not safe to repeat, waits for a
+		// person: it has no answer any more.
+		more := of[step]
+		if p != nil && (len(more) == 0 || more[len(more)-1].Begun || h.repeatable(step)) {
+			of[step] = append(more, *p)
+		}
+	}
+	var past []run.Past
+	for _, p := range h.Past {
+		more, ok := of[p.Step]
+		switch {
+		case !ok:
+			past = append(past, p)
+		case first[p.Step]:
+		case !p.Begun && p.Event.Withheld:
+			first[p.Step] = true
+			past = append(past, more...)
+		default:
+			past = append(past, p)
+		}
+	}
+	h.Past = past
+}
+
+// repeatable reports whether the tool of a step was safe to repeat.
+func (h *History) repeatable(step string) bool {
+	at := h.Plan.Index(step)
+	for _, v := range h.declared {
+		definition, _ := v.Get("definition")
+		if at >= 0 && str(definition, "name") == h.Plan.Steps[at].Tool {
+			e, _ := definition.Get("effects")
+			return tool.Effects{ReadOnly: flag(e, "readOnly"), Idempotent: flag(e, "idempotent"), Keyed: flag(e, "keyed")}.Repeatable()
+		}
+	}
+	return false
 }
 
 func str(v value.Value, key string) string {
@@ -178,6 +235,10 @@ func when(v value.Value, key string) time.Time {
 
 // take adds one record to the history.
 func (h *History) take(e journal.Entry, body value.Value) error {
+	said, err := h.Questions.take(e, body)
+	if err != nil {
+		return err
+	}
 	step := str(body, "step")
 	past := func(ev machine.Event) { h.Past = append(h.Past, run.Past{Step: step, Event: ev}) }
 	switch e.Kind {
@@ -190,15 +251,6 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		}
 		past(machine.Event{Kind: machine.Judged, Verdict: v, Person: flag(body, "person"), Code: str(body, "code"), Message: str(body, "message")})
 		h.setArgs(step, str(body, "args_digest"))
-		delete(h.asks, step)
-		if ask, ok := body.Get("ask"); ok && v == machine.Ask {
-			args, _ := ask.Get("args")
-			d, err := value.ParseDigest(str(ask, "digest"))
-			if err != nil {
-				return err
-			}
-			h.asks[step] = &openAsk{Ask: Ask{Run: h.Summary.ID, Step: step, Tool: str(ask, "tool"), Args: args, Code: str(body, "code"), Message: str(body, "message"), Expires: when(ask, "expires"), Digest: d}}
-		}
 	case kindIntent:
 		h.Past = append(h.Past, run.Past{Step: step, Begun: true, Event: machine.Event{Attempt: num(body, "attempt"), Start: e.Time}})
 		if args, ok := body.Get("args"); ok {
@@ -210,29 +262,29 @@ func (h *History) take(e journal.Entry, body value.Value) error {
 		h.outcome(step, body, past)
 	case kindLost:
 		past(machine.Event{Kind: machine.Lost, Attempt: num(body, "attempt")})
-		h.lost[step] = &lostCall{attempt: num(body, "attempt"), index: e.Index}
 	case kindReused:
 		out, _ := body.Get("output")
 		past(machine.Event{Kind: machine.Reused, Output: out})
 		h.setArgs(step, str(body, "args_digest"))
-	case kindAnswer:
-		h.answer(e, step, body, past)
 	case kindReopened:
 		args, _ := body.Get("args")
 		past(machine.Event{Kind: machine.Reopened, Args: args})
-		delete(h.asks, step)
 	case kindStopped, kindEnd:
 		if r, ok := body.Get("report"); ok {
 			h.kept = readReport(h.Summary.ID, r)
 		}
 	case kindResumed:
 		h.kept = nil
-	case kindResolution:
-		if l := h.lost[step]; l != nil && l.index == num(body, "of") {
-			out, _ := body.Get("output")
-			past(machine.Event{Kind: machine.Resolved, Resolution: resolution(str(body, "resolution")), Output: out})
-			delete(h.lost, step)
-		}
+	}
+	switch a, r := said.answer, said.resolution; {
+	case a != nil && !a.Args.IsZero():
+		past(machine.Event{Kind: machine.Reopened, Args: a.Args})
+	case a != nil && a.Allow:
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Allow, Person: true, Code: codePerson, Message: a.message()})
+	case a != nil:
+		past(machine.Event{Kind: machine.Judged, Verdict: machine.Deny, Person: true, Code: codePerson, Message: a.message()})
+	case r != nil:
+		past(machine.Event{Kind: machine.Resolved, Resolution: r.What, Output: r.Output})
 	}
 	return nil
 }
@@ -251,7 +303,6 @@ func (h *History) begin(body value.Value) error {
 	if h.Plan, err = plan.Decode([]byte(str(body, "plan")), unlimited); err != nil {
 		return err
 	}
-	h.Contents = Contents(str(body, "contents"))
 	h.Workers, h.Eager, h.MaxArgs = num(body, "workers"), flag(body, "eager"), num(body, "max_args")
 	h.Origin, h.Forked, h.Parent = str(body, "origin"), str(body, "forked"), str(body, "parent")
 	if h.Origin == "" {
@@ -262,16 +313,7 @@ func (h *History) begin(body value.Value) error {
 		budget := int(n)
 		h.Budget = &budget
 	}
-	h.Setup, _ = body.Get("setup")
-	h.Gated = flag(body, "gated")
-	declared, _ := body.Get("declared")
-	for _, d := range declared.Elements() {
-		h.declared = append(h.declared, d)
-	}
-	tools, _ := body.Get("tools")
-	for name, d := range tools.Members() {
-		h.Tools[name], _ = d.Text()
-	}
+	h.Gated, h.AskRepeats = flag(body, "gated"), flag(body, "ask_repeats")
 	return nil
 }
 
@@ -282,10 +324,7 @@ var unlimited = plan.Limits{Bytes: 1 << 31, Steps: 1 << 31, Depth: value.MaxDept
 func (h *History) outcome(step string, body value.Value, past func(machine.Event)) {
 	ev := machine.Event{Kind: machine.Answered, Attempt: num(body, "attempt"), Start: when(body, "start"), End: when(body, "end")}
 	if f, ok := body.Get("failure"); ok {
-		ev.Failure = &tool.Failure{
-			Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
-			Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), NotStarted: flag(f, "not_started"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
-		}
+		ev.Failure = parseFailure(f)
 		past(ev)
 		return
 	}
@@ -294,81 +333,17 @@ func (h *History) outcome(step string, body value.Value, past func(machine.Event
 		past(ev)
 		return
 	}
-	// The output was withheld, because it feeds a secret arg: the call counts
-	// as begun, and as lost when the run goes on.
+	// The output was withheld, because it feeds a secret arg.
+	ev.Output, ev.Withheld = withheld, true
+	past(ev)
 }
 
-func (h *History) answer(e journal.Entry, step string, body value.Value, past func(machine.Event)) {
-	ask := h.asks[step]
-	if ask == nil || ask.decided || str(body, "approves") != ask.Digest.String() || e.Time.After(ask.Expires) {
-		return // void: of another ask, or too late
+// parseFailure reads what failureBody wrote.
+func parseFailure(f value.Value) *tool.Failure {
+	return &tool.Failure{
+		Code: str(f, "code"), Message: str(f, "message"), Stack: str(f, "stack"),
+		Retryable: flag(f, "retryable"), Lost: flag(f, "lost"), NotStarted: flag(f, "not_started"), After: time.Duration(num(f, "after_ms")) * time.Millisecond,
 	}
-	ask.decided = true
-	if args, ok := body.Get("args"); ok {
-		past(machine.Event{Kind: machine.Reopened, Args: args})
-		return
-	}
-	v, err := verdict(str(body, "verdict"))
-	if err != nil || v == machine.Ask {
-		return
-	}
-	message := "a person said no"
-	if v == machine.Allow {
-		message = "a person said yes"
-	}
-	if by := str(body, "by"); by != "" {
-		message += " (" + by + ")"
-	}
-	if why := str(body, "why"); why != "" {
-		message += ": " + why
-	}
-	past(machine.Event{Kind: machine.Judged, Verdict: v, Person: true, Code: "person", Message: message})
-}
-
-func verdict(s string) (machine.Verdict, error) {
-	for _, v := range []machine.Verdict{machine.Allow, machine.Deny, machine.Ask} {
-		if v.String() == s {
-			return v, nil
-		}
-	}
-	return machine.Deny, fmt.Errorf("verdict %q is none", s)
-}
-
-func resolution(s string) machine.Resolution {
-	switch s {
-	case "happened":
-		return machine.Happened
-	case "did_not_happen":
-		return machine.DidNotHappen
-	}
-	return machine.GiveUp
-}
-
-// Asks are the open asks of a run, in plan order.
-func (h *History) Asks() []Ask {
-	var as []Ask
-	for i := range h.Plan.Steps {
-		if a := h.asks[h.Plan.Steps[i].ID]; a != nil && !a.decided {
-			as = append(as, a.Ask)
-		}
-	}
-	return as
-}
-
-// Catalogue is that of the run as far as its plan uses it, from the record. Its
-// digest is not that of the whole catalogue.
-func (h *History) Catalogue() (*tool.Catalogue, error) {
-	decls := make([]*tool.Declaration, len(h.declared))
-	for i, v := range h.declared {
-		definition, _ := v.Get("definition")
-		d, err := tool.ParseDefinition(definition)
-		if err != nil {
-			return nil, err
-		}
-		d.Attempts = num(v, "attempts")
-		decls[i] = d
-	}
-	return tool.NewCatalogue(decls...)
 }
 
 // Report rebuilds the report as of the last record, from nothing but the record.
@@ -420,17 +395,4 @@ func (past) Judge(context.Context, call.Request) (call.Decision, error) {
 
 func (h *History) options() run.Options {
 	return run.Options{Budget: h.Budget, Workers: h.Workers, Eager: h.Eager, MaxArgs: h.MaxArgs, Past: h.Past}
-}
-
-// Lost are the steps whose last call was begun before a crash, was found to have
-// no outcome, and was not resolved, in plan order. Those whose tool is safe to
-// repeat are called again by resume.
-func (h *History) Lost() []string {
-	var steps []string
-	for i := range h.Plan.Steps {
-		if id := h.Plan.Steps[i].ID; h.lost[id] != nil {
-			steps = append(steps, id)
-		}
-	}
-	return steps
 }

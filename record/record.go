@@ -24,8 +24,15 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
-// The kinds of records of a plan's run, beside the journal's own.
+// The kinds of runs.
 const (
+	KindPlan  = "plan"
+	KindAgent = "agent"
+)
+
+// The kinds of records of a run, beside the journal's own.
+const (
+	kindReply      = "reply"      // a model's, before any of its calls
 	kindDecision   = "decision"   // a gate's answer; an ask has its question in it
 	kindIntent     = "intent"     // a call is about to be made
 	kindOutcome    = "outcome"    // how it ended
@@ -39,6 +46,9 @@ const (
 	kindStopped    = "stopped"    // it stopped without an end: interrupted, or a failure of the harness
 	kindEnd        = "end"        // every step has its status
 )
+
+// codePerson is the code of a verdict that a person gave.
+const codePerson = "person"
 
 // Statuses of a run in lists.
 const (
@@ -64,7 +74,8 @@ const (
 
 // Options of a recorded run.
 type Options struct {
-	// Run are the options of the run itself. Its ID, Key, Recorder, Past and
+	// Run are the options of the run itself; of an agent's the Gate, the Grace
+	// and the Limits count. Its ID, Key, Recorder, Past and
 	// Reuse are set here. On Resume the budget, the workers and whether it is
 	// eager come from the record.
 	Run run.Options
@@ -78,8 +89,14 @@ type Options struct {
 	// Approval is how long an ask may be answered; 0: DefaultApproval.
 	Approval time.Duration
 	// Setup is kept with the run for whoever resumes it: where its tools come
-	// from. Its meaning is the caller's; no value: none.
+	// from, and which model an agent asks. No secret may be in it. Its meaning is the caller's; no value: none.
 	Setup value.Value
+	// AskRepeats, of a fork, asks a person about every call with effects of the
+	// same tool on the same targets as one that ended ok or uncertain in the run
+	// that it is forked from, or in those before: a plan that was written anew
+	// must not do anew what was done. Whatever Run.Gate says, and also when the
+	// fork is resumed.
+	AskRepeats bool
 	// OnStart is told when the run is there and before anything is called; nil:
 	// nobody.
 	OnStart func(Live)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/callsheet/callsheet/journal"
@@ -58,13 +59,18 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 	if from != nil {
 		origin, forked = from.Origin, from.Summary.ID
 		opt.Run.Reuse = from.reuse(seal, nil, p, c)
+		if opt.AskRepeats {
+			if opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate); err != nil {
+				return nil, err
+			}
+		}
 	}
 	name := opt.Name
 	if name == "" {
 		name = p.Name
 	}
 	jr, err := store.Create(ctx, journal.Start{
-		Kind: "plan", Name: name, Plan: p.Digest(), Catalogue: c.Digest(), Policy: opt.Policy,
+		Kind: KindPlan, Name: name, Plan: p.Digest(), Catalogue: c.Digest(), Policy: opt.Policy,
 		Body: startBody(p, c, &opt, budget, origin, forked),
 	})
 	if err != nil {
@@ -86,7 +92,7 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 	}
 	h, err := Load(ctx, store, id)
 	if err == nil {
-		err = h.fits(jr.Header(), tools.Catalogue(), opt)
+		err = fits(h.Summary, h.Contents, h.Tools, jr.Header(), tools.Catalogue(), opt)
 	}
 	var seal sealer
 	if err == nil {
@@ -97,6 +103,15 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 	}
 	opt.Contents = h.Contents
 	opt.Run.Reuse = nil
+	if h.AskRepeats {
+		from, err := Load(ctx, store, h.Forked)
+		if err == nil {
+			opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate)
+		}
+		if err != nil {
+			return nil, errors.Join(err, jr.Close())
+		}
+	}
 	if h.Forked != "" {
 		// What was not reused before the pause may still be.
 		if from, err := Load(ctx, store, h.Forked); err == nil {
@@ -112,31 +127,40 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 }
 
 // fits refuses to go on under anything but what the run began with.
-func (h *History) fits(began journal.Header, c *tool.Catalogue, opt Options) error {
+func fits(sum journal.Summary, contents Contents, used map[string]string, began journal.Header, c *tool.Catalogue, opt Options) error {
 	switch {
-	case h.Summary.Finished:
-		return fmt.Errorf("run %s: %w", h.Summary.ID, ErrOver)
-	case h.Contents != Full:
-		return fmt.Errorf("run %s: %w", h.Summary.ID, ErrDigestsOnly)
+	case sum.Finished:
+		return fmt.Errorf("run %s: %w", sum.ID, ErrOver)
+	case contents != Full:
+		return fmt.Errorf("run %s: %w", sum.ID, ErrDigestsOnly)
 	case c.Digest() != began.Catalogue:
-		return fmt.Errorf("run %s: the tools have %w: %s; fork the run to go on with the new ones", h.Summary.ID, ErrChanged, h.changedTools(c))
+		err := fmt.Errorf("run %s: the tools have %w: %s", sum.ID, ErrChanged, changedTools(used, c))
+		if began.Kind == KindPlan {
+			err = fmt.Errorf("%w; fork the run to go on with the new ones", err)
+		}
+		return err
 	case opt.Policy != began.Policy:
-		return fmt.Errorf("run %s: the policy has %w; fork the run to go on under the new one", h.Summary.ID, ErrChanged)
+		err := fmt.Errorf("run %s: the policy has %w", sum.ID, ErrChanged)
+		if began.Kind == KindPlan {
+			err = fmt.Errorf("%w; fork the run to go on under the new one", err)
+		}
+		return err
 	}
 	return nil
 }
 
-// changedTools names the tools of the plan whose definitions differ.
-func (h *History) changedTools(c *tool.Catalogue) string {
+// changedTools names those of the used tools whose definitions differ.
+func changedTools(used map[string]string, c *tool.Catalogue) string {
 	var names []string
-	for name, digest := range h.Tools {
+	for name, digest := range used {
 		if d := c.Get(name); d == nil || d.Digest().String() != digest {
 			names = append(names, name)
 		}
 	}
+	slices.Sort(names)
 	switch len(names) {
 	case 0:
-		return "none that the plan uses, but the catalogue is another"
+		return "none that the run uses, but the catalogue is another"
 	case 1:
 		return names[0]
 	}
@@ -148,11 +172,7 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 	opt.Run.ID = jr.ID()
 	opt.Run.Seal = seal.args
 	opt.Run.Recorder = &writer{run: jr, opt: &opt, seal: seal}
-	opt.Run.Key = func(step string, args value.Value) string {
-		d := args.Digest()
-		mac := store.HMAC("idempotency key", []byte(origin), []byte(step), d[:])
-		return fmt.Sprintf("%x", mac[:16])
-	}
+	opt.Run.Key = keys(store, origin)
 	ctx = context.WithValue(ctx, runKey{}, jr.ID())
 	if opt.OnStart != nil {
 		opt.OnStart(Live{jr})
@@ -190,6 +210,15 @@ func drive(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.P
 	}
 }
 
+// keys makes the idempotency keys of a run and its forks.
+func keys(store *journal.Store, origin string) func(step string, args value.Value) string {
+	return func(step string, args value.Value) string {
+		d := args.Digest()
+		mac := store.HMAC("idempotency key", []byte(origin), []byte(step), d[:])
+		return fmt.Sprintf("%x", mac[:16])
+	}
+}
+
 // step runs once from what is recorded.
 func step(ctx context.Context, store *journal.Store, jr *journal.Run, p *plan.Plan, tools *tool.Set, opt *Options) (*machine.Report, error) {
 	o := opt.Run
@@ -214,15 +243,20 @@ func (h *History) reopen(ctx context.Context, jr *journal.Run, opt *Options) err
 		if a == nil || a.decided || !now.After(a.Expires) {
 			continue
 		}
-		if err := jr.AppendWait(ctx, journal.Record{Kind: kindReopened, Body: value.ObjectOf(
-			value.Member{Key: "step", Value: text(a.Step)},
-			value.Member{Key: "why", Value: text("expired")},
-		)}); err != nil {
+		if err := expire(ctx, jr, a.Step); err != nil {
 			return err
 		}
 		h.Past = append(h.Past, run.Past{Step: a.Step, Event: machine.Event{Kind: machine.Reopened}})
 	}
 	return nil
+}
+
+// expire makes the ask of a step void.
+func expire(ctx context.Context, jr *journal.Run, step string) error {
+	return jr.AppendWait(ctx, journal.Record{Kind: kindReopened, Body: value.ObjectOf(
+		value.Member{Key: "step", Value: text(step)},
+		value.Member{Key: "why", Value: text("expired")},
+	)})
 }
 
 func isWaiting(r *machine.Report) bool {
@@ -238,23 +272,15 @@ func isWaiting(r *machine.Report) bool {
 func finish(ctx context.Context, jr *journal.Run, opt *Options, seal sealer, report *machine.Report, failure error) error {
 	ctx = context.WithoutCancel(ctx)
 	kept := keptReport(report, opt.Contents, seal)
-	stop := func(status, why string) error {
-		if failure != nil && errors.Is(failure, journal.ErrJournal) {
-			return jr.Close()
-		}
-		err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: of(
-			value.Member{Key: "why", Value: text(why)},
-			value.Member{Key: "report", Value: kept},
-		)})
-		return errors.Join(err, jr.Close())
-	}
 	switch {
+	case failure != nil && errors.Is(failure, journal.ErrJournal):
+		return jr.Close()
 	case failure != nil:
-		return stop(StatusInterrupted, failure.Error())
+		return stop(ctx, jr, StatusInterrupted, failure.Error(), kept)
 	case isWaiting(report):
-		return stop(StatusWaiting, "a person is asked")
+		return stop(ctx, jr, StatusWaiting, whyAsked, kept)
 	case cancelled(report):
-		return stop(StatusInterrupted, "cancelled")
+		return stop(ctx, jr, StatusInterrupted, "cancelled", kept)
 	}
 	status := StatusFailed
 	if report.OK() {
@@ -268,6 +294,18 @@ func finish(ctx context.Context, jr *journal.Run, opt *Options, seal sealer, rep
 		value.Member{Key: "status", Value: text(status)},
 		value.Member{Key: "calls", Value: value.Int(int64(report.Calls))},
 		value.Member{Key: "report_digest", Value: text(core.Digest().String())},
+		value.Member{Key: "report", Value: kept},
+	)})
+	return errors.Join(err, jr.Close())
+}
+
+const whyAsked = "a person is asked"
+
+// stop writes that the run pauses and gives it back. kept is a report to keep
+// with it, or no value.
+func stop(ctx context.Context, jr *journal.Run, status, why string, kept value.Value) error {
+	err := jr.AppendWait(ctx, journal.Record{Kind: kindStopped, Status: status, Body: of(
+		value.Member{Key: "why", Value: text(why)},
 		value.Member{Key: "report", Value: kept},
 	)})
 	return errors.Join(err, jr.Close())
@@ -304,7 +342,7 @@ func (h *History) reuse(seal sealer, taken []run.Past, p *plan.Plan, c *tool.Cat
 		if past.Begun || e.Kind == machine.Reused {
 			args[past.Step] = past.Args
 		}
-		ok := e.Kind == machine.Answered && e.Failure == nil || e.Kind == machine.Resolved && e.Resolution == machine.Happened || e.Kind == machine.Reused
+		ok := e.Kind == machine.Answered && e.Failure == nil && !e.Withheld || e.Kind == machine.Resolved && e.Resolution == machine.Happened || e.Kind == machine.Reused
 		if at := h.Plan.Index(past.Step); ok && !past.Begun && at >= 0 {
 			k := callKey{h.Tools[h.Plan.Steps[at].Tool], args[past.Step]}
 			outcomes[k] = append(outcomes[k], &known{step: past.Step, output: e.Output})

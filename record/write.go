@@ -58,6 +58,7 @@ func optional(s string) value.Value {
 func (w *writer) Decided(r call.Request, d call.Decision) error {
 	body := []value.Member{
 		{Key: "step", Value: text(r.Step)},
+		{Key: "tool", Value: text(r.Tool.Name)},
 		{Key: "verdict", Value: text(d.Verdict.String())},
 		{Key: "code", Value: optional(d.Code)},
 		{Key: "message", Value: optional(d.Message)},
@@ -161,6 +162,10 @@ func (w *writer) outcome(r call.Request, o call.Outcome) value.Value {
 	case o.Failure != nil:
 		body = append(body, value.Member{Key: "failure", Value: failureBody(o.Failure)})
 	case w.seal.feedsSecret(r.Step):
+		if f := r.Tool.CheckOutput(o.Output); f != nil {
+			body = append(body, value.Member{Key: "failure", Value: failureBody(&tool.Failure{Code: f.Code, Message: "the output, which feeds a secret and is not recorded, does not fit the tool"})})
+			break
+		}
 		body = append(body, value.Member{Key: "withheld", Value: value.BoolValue(true)})
 	case w.opt.Contents == Digests:
 		body = append(body, value.Member{Key: "output_digest", Value: text(o.Output.Digest().String())})

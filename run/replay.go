@@ -41,8 +41,14 @@ func (r *Replay) Report() *machine.Report { return r.d.m.Report() }
 
 // replay feeds the machine with what was recorded.
 func (d *driver) replay() error {
-	d.begun = map[int]machine.Action{}
+	d.begun, d.recalled = map[int]machine.Action{}, map[int]bool{}
 	for at, p := range d.opt.Past {
+		if p.Event.Withheld && d.needed(p.Step) {
+			if err := d.recall(p); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := d.past(at, p); err != nil {
 			return err
 		}
@@ -71,7 +77,7 @@ func (d *driver) past(at int, p Past) error {
 	if takes && e.Kind != machine.Reused && (a.Kind == machine.Judge) != (e.Kind == machine.Judged && !p.Begun) || takes && a.Kind == machine.Call && a.Attempt != e.Attempt {
 		return misfit(fmt.Sprintf("was not at attempt %d", e.Attempt))
 	}
-	if takes && p.Args != (value.Digest{}) && d.seal(a) != p.Args {
+	if takes && p.Args != (value.Digest{}) && !a.Guessed && !d.usesRecalled(i) && d.seal(a) != p.Args {
 		return misfit("resolves to other args than were recorded")
 	}
 	if takes {
@@ -111,4 +117,83 @@ func (d *driver) follow(a machine.Action, e machine.Event, begun bool) error {
 		}
 		return nil
 	})
+}
+
+// needed reports whether the withheld output of a step must be made again: where
+// the call is safe to repeat always, so that the report has it, and elsewhere
+// when a step that has no outcome yet refers to it.
+func (d *driver) needed(step string) bool {
+	i := d.plan.Index(step)
+	if i < 0 {
+		return false
+	}
+	if decl := d.tools.Get(d.plan.Steps[i].Tool); decl != nil && decl.Effects.Repeatable() {
+		return true
+	}
+	done := map[string]bool{}
+	for _, p := range d.opt.Past {
+		if k := p.Event.Kind; !p.Begun && (k == machine.Answered || k == machine.Resolved || k == machine.Reused) {
+			done[p.Step] = true
+		}
+	}
+	for j := range d.plan.Steps {
+		for _, r := range d.plan.Steps[j].Refs {
+			if r.Step == i && !done[d.plan.Steps[j].ID] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recall treats a call whose output was withheld as one whose outcome was lost:
+// it is made again at once, because what was recorded after it depends on it, or
+// it waits for a person.
+func (d *driver) recall(p Past) error {
+	i := d.plan.Index(p.Step)
+	if _, begun := d.begun[i]; !begun {
+		a, ok := d.m.Take(i)
+		if !ok || a.Kind != machine.Call {
+			return &MisfitError{0, p.Step, "could not have been answered then"}
+		}
+	}
+	delete(d.begun, i)
+	if d.opt.Recorder == nil {
+		return fmt.Errorf("step %q: %w", p.Step, ErrWithheld)
+	}
+	if err := d.opt.Recorder.Lost(d.scope.Context(), p.Step, p.Event.Attempt); err != nil {
+		return err
+	}
+	if err := d.m.Apply(machine.Event{Kind: machine.Lost, Step: i, Attempt: p.Event.Attempt}); err != nil {
+		return err
+	}
+	a, ok := d.m.Take(i)
+	if !ok {
+		return nil // it waits for a person, or no call is left for it
+	}
+	type end struct {
+		o   call.Outcome
+		err error
+	}
+	ended := make(chan end, 1)
+	go d.scope.Start(d.request(a), func(o call.Outcome, err error) { ended <- end{o, err} })
+	e := <-ended
+	r := result{o: e.o, err: e.err}
+	d.keep(&r)
+	if f := r.o.Failure; r.err == nil && f != nil {
+		return fmt.Errorf("step %q: %w, and making it again failed: %w", p.Step, ErrWithheld, f)
+	}
+	d.recalled[i] = true
+	return d.feed(a, r)
+}
+
+// usesRecalled reports whether a step refers to an output that was made again. It
+// need not be what it was.
+func (d *driver) usesRecalled(i int) bool {
+	for _, r := range d.plan.Steps[i].Refs {
+		if d.recalled[r.Step] {
+			return true
+		}
+	}
+	return false
 }

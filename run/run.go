@@ -35,8 +35,16 @@ const MaxNesting = 3
 // ErrTooDeep is the error of a run that would nest deeper than [MaxNesting].
 var ErrTooDeep = errors.New("runs are nested too deep")
 
+// ErrNothing is the error of a run without a plan, without tools, or with a tool
+// that has no handler.
+var ErrNothing = errors.New("there is nothing to run")
+
 // ErrDeadline is the cause with which a run's own deadline cancels it.
 var ErrDeadline = errors.New("the run's deadline passed")
+
+// ErrWithheld is a run that cannot go on because the output of a call is not in
+// its record: it feeds a secret arg, and the call cannot be made again.
+var ErrWithheld = errors.New("an output that feeds a secret is not in the record")
 
 // Options of a run. The zero value runs sequentially, within the plan's own
 // budget or its worst case, without a gate, a journal or an observer.
@@ -88,6 +96,15 @@ const (
 	Settled                   // a step has its status
 	Ended                     // the run is over or paused; Report says how
 )
+
+// String is the name of the kind in small letters: "called".
+func (k EventKind) String() string {
+	names := [...]string{"started", "called", "noted", "returned", "asked", "settled", "ended"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("kind %d", k)
+	}
+	return names[k]
+}
 
 // An Event is one notice for whoever watches a run.
 type Event struct {
@@ -143,10 +160,20 @@ func nesting(ctx context.Context) int {
 	return n
 }
 
-// Do runs a plan to its end, or until it can only wait for a person. When ctx
-// ends no new call begins, the calls that are out get the grace, and the report
-// says what was cancelled.
+// Do runs a plan to its end, or until it can only wait for a person.
+//
+// When ctx ends, or Options.Deadline passes, no new call begins and the calls that
+// are out get Options.Grace to answer. That is no error: the report has what was
+// done, "cancelled" for the steps that were not, and "uncertain" for calls with an
+// effect that did not answer in time; [machine.Report.OK] is false.
+//
+// The error is [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
+// that of a gate, a vault or a recorder which could not do its work; with all but
+// the first two comes a report of what had been done until then.
 func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := startable(p, tools); err != nil {
+		return nil, err
+	}
 	depth := nesting(ctx)
 	if depth >= MaxNesting {
 		return nil, fmt.Errorf("%w: %d", ErrTooDeep, depth+1)
@@ -173,14 +200,32 @@ func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machi
 	return d.drive(ctx)
 }
 
+// startable reports what is missing for a run.
+func startable(p *plan.Plan, tools *tool.Set) error {
+	switch {
+	case p == nil:
+		return fmt.Errorf("%w: the plan is nil", ErrNothing)
+	case tools == nil:
+		return fmt.Errorf("%w: the set of tools is nil", ErrNothing)
+	}
+	for i := range p.Steps {
+		name := p.Steps[i].Tool
+		if tools.Catalogue().Get(name) != nil && tools.Handler(name) == nil {
+			return fmt.Errorf("%w: the tool %q of step %q is declared without a handler", ErrNothing, name, p.Steps[i].ID)
+		}
+	}
+	return nil
+}
+
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 	gated := opt.Gate != nil
 	for i := range opt.Past {
-		gated = gated || opt.Past[i].Event.Kind == machine.Judged && !opt.Past[i].Begun
+		gated = gated || opt.Past[i].Event.Kind == machine.Judged
 	}
 	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
 		plan:   p,
+		tools:  c,
 		opt:    opt,
 		secret: sync.OnceValue(newSecret),
 		done:   make(chan struct{}),
@@ -200,12 +245,14 @@ func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
 // takes the next action for itself, and starts others for what else may begin.
 type driver struct {
 	plan   *plan.Plan
+	tools  *tool.Catalogue
 	opt    Options
 	scope  *call.Scope
 	secret func() []byte // of the idempotency keys of a run without a journal
 	done   chan struct{} // closed when nothing is out and nothing may start
 
-	begun map[int]machine.Action // calls that the record leaves open; before drive only
+	begun    map[int]machine.Action // calls that the record leaves open; before drive only
+	recalled map[int]bool           // steps whose withheld output was made again; before drive only
 
 	mu     sync.Mutex
 	m      *machine.Machine // holding mu
@@ -264,7 +311,7 @@ func (d *driver) drive(ctx context.Context) (*machine.Report, error) {
 	case <-d.done:
 	case <-ctx.Done():
 		d.mu.Lock()
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(ctx))
 		d.news()
 		d.mu.Unlock()
 		<-d.done
@@ -328,6 +375,8 @@ func (d *driver) work(a machine.Action) {
 		settled = false
 		r = result{err: call.ErrGone} // until there is another: who goes has allowed nothing
 		switch out, ok, err := d.reuse(a); {
+		case a.Guessed:
+			r = result{err: fmt.Errorf("step %q: %w", d.plan.Steps[a.Step].ID, ErrWithheld)}
 		case err != nil:
 			r = result{err: err}
 		case ok:
@@ -386,12 +435,22 @@ func (d *driver) apply(a machine.Action, r result) {
 	}
 }
 
+// cancel stops new calls; the first reason is the one that the report gives.
+// Holding mu.
+func (d *driver) cancel(why error) {
+	e := machine.Event{Kind: machine.Cancel}
+	if why != nil && why != context.Canceled { // which says no more than that
+		e.Message = why.Error()
+	}
+	d.m.Apply(e)
+}
+
 func (d *driver) feed(a machine.Action, r result) error {
 	if r.err != nil && r.o.Start.IsZero() { // nothing was called
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(r.err)
 		e := machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt}
 		if a.Kind == machine.Judge {
-			e = machine.Event{Kind: machine.Judged, Step: a.Step}
+			e = machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: machine.Deny}
 		}
 		d.m.Apply(e)
 		return r.err
@@ -407,14 +466,16 @@ func (d *driver) feed(a machine.Action, r result) error {
 		return err
 	}
 	if r.o.NotMade {
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(context.Cause(d.scope.Context()))
 		return d.m.Apply(machine.Event{Kind: machine.NotMade, Step: a.Step, Attempt: a.Attempt})
 	}
 	d.tell(Event{Kind: Returned, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt, Failure: r.o.Failure})
-	if r.unkept != nil || r.err != nil {
+	if lost := errors.Join(r.err, r.unkept); lost != nil {
 		// The call was made, so its result stands in the report; no other
 		// call is made.
-		d.m.Apply(machine.Event{Kind: machine.Cancel})
+		d.cancel(lost)
+	} else if r.o.Failure != nil && r.o.Failure.Code == tool.CodeCancelled && d.scope.Context().Err() != nil {
+		d.cancel(context.Cause(d.scope.Context())) // it may come before drive's own
 	}
 	err := d.m.Apply(machine.Event{
 		Kind: machine.Answered, Step: a.Step, Attempt: a.Attempt,

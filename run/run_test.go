@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -56,6 +57,31 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	})
 }
 
+// A reference into a step that was skipped, failed or denied: the step is
+// skipped, and its cause is the first reason.
+func TestHostile016_AReferenceToWhatIsNotThere(t *testing.T) {
+	gate := gateFunc(func(_ context.Context, r call.Request) (call.Decision, error) {
+		if r.Step == "denied" {
+			return call.Decision{Verdict: machine.Deny, Code: "rule", Message: "no"}, nil
+		}
+		return call.Decision{Verdict: machine.Allow}, nil
+	})
+	fails := named("fails", reads, func(context.Context, *tool.Call) (value.Value, error) { return value.Value{}, tool.Errorf("broken") })
+	r := do(t, `[
+		{"id":"failed","tool":"fails"},
+		{"id":"denied","tool":"t"},
+		{"id":"a","tool":"t","args":{"x":"$failed.v"}},
+		{"id":"b","tool":"t","args":{"x":"$a"}},
+		{"id":"c","tool":"t","args":{"x":"$denied.v"}}
+	]`, set(t, fails, named("t", reads, ok)), run.Options{Gate: gate})
+	want(t, r, `{"status":{"failed":"tool_error","denied":"denied","a":"skipped","b":"skipped","c":"skipped"},"outputs":{},"waves":[["failed","denied"]],"calls":1}`)
+	for step, cause := range map[int]machine.Cause{2: {Step: "failed", Code: "tool_error"}, 3: {Step: "failed", Code: "tool_error"}, 4: {Step: "denied", Code: "rule"}} {
+		if got := r.Steps[step].Cause; got == nil || got.Step != cause.Step || got.Code != cause.Code {
+			t.Errorf("step %s: cause %+v, want %s and %s", r.Steps[step].ID, got, cause.Step, cause.Code)
+		}
+	}
+}
+
 // A call that an interrupt ended without an answer is no failure of its tool: a
 // run that goes on makes it again, however many attempts it has left.
 func TestACallThatWasCancelledIsMadeAgain(t *testing.T) {
@@ -89,4 +115,31 @@ func TestACallThatWasCancelledIsMadeAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A step that a run's own deadline kept from its call says so.
+func TestADeadlineIsTheReasonOfTheSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := named("hangs", reads, func(ctx context.Context, _ *tool.Call) (value.Value, error) {
+			<-ctx.Done()
+			return value.NullValue(), nil
+		})
+		r := do(t, `[{"id":"a","tool":"hangs"},{"id":"b","tool":"hangs"},{"id":"c","tool":"hangs","after":["b"]}]`, set(t, hangs), run.Options{Deadline: time.Second})
+		want(t, r, `{"status":{"a":"ok","b":"cancelled","c":"cancelled"},"outputs":{"a":null},"waves":[["a","b"]],"calls":1}`)
+		for _, s := range r.Steps[1:] {
+			if want := "the run was cancelled before the step settled: " + run.ErrDeadline.Error(); s.Cause == nil || s.Cause.Message != want {
+				t.Errorf("step %s: cause %+v, want %q", s.ID, s.Cause, want)
+			}
+		}
+	})
+}
+
+// A gate that gives no verdict has allowed nothing.
+func TestAGateWithoutAVerdictAllowsNothing(t *testing.T) {
+	gate := gateFunc(func(context.Context, call.Request) (call.Decision, error) { return call.Decision{}, nil })
+	r, err := run.Do(t.Context(), decode(t, `[{"id":"a","tool":"t"}]`), set(t, named("t", writes, ok)), run.Options{Gate: gate})
+	if !errors.Is(err, call.ErrUndecided) {
+		t.Errorf("got %v, want ErrUndecided", err)
+	}
+	want(t, r, `{"status":{"a":"cancelled"},"outputs":{},"waves":[["a"]],"calls":0}`)
 }

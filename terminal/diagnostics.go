@@ -23,9 +23,9 @@ func (o *Output) Diagnostics(file string, found []check.Diagnostic) {
 		if d.Step != "" {
 			step = " step " + Escape(d.Step)
 		}
-		fmt.Fprintf(o.w, "%s: %s %s%s: %s\n", at, severityStyle[d.Severity].Render(string(d.Severity)), d.Code, step, Escape(d.Message))
+		fmt.Fprintf(o.w, "%s: %s %s%s: %s\n", at, o.paint(severityStyle[d.Severity], string(d.Severity)), d.Code, step, Escape(d.Message))
 		for _, op := range d.Advice {
-			fmt.Fprintln(o.w, faint.Render("    advice: "+operation(op)))
+			fmt.Fprintln(o.w, o.paint(faint, "    advice: "+operation(op)))
 		}
 	}
 }
@@ -33,9 +33,9 @@ func (o *Output) Diagnostics(file string, found []check.Diagnostic) {
 // Check shows what check found, and what a run would be like.
 func (o *Output) Check(file string, r *check.Report) {
 	o.Diagnostics(file, r.Diagnostics)
-	verdict := good.Render("ok")
+	verdict := o.paint(good, "ok")
 	if !r.OK {
-		verdict = bad.Render(plural(r.Count(check.Error), "error"))
+		verdict = o.paint(bad, plural(r.Count(check.Error), "error"))
 	}
 	if n := r.Count(check.Warning); n > 0 {
 		verdict += ", " + plural(n, "warning")

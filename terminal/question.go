@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/callsheet/callsheet/internal/lookalike"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -122,7 +123,7 @@ func lookalikes(s string) (notes []string) {
 		if len(notes) == maxLookalikes {
 			return notes
 		}
-		if isASCII(word) {
+		if lookalike.ASCII(word) {
 			continue
 		}
 		if strings.Contains(strings.Trim(word, "."), ".") {
@@ -132,32 +133,11 @@ func lookalikes(s string) (notes []string) {
 				}
 			}
 		}
-		if scripts := scriptsOf(word); len(scripts) > 1 {
+		if scripts := lookalike.Scripts(word); len(scripts) > 1 {
 			notes = append(notes, fmt.Sprintf("%s mixes letters of %s", word, strings.Join(scripts, " and ")))
 		}
 	}
 	return notes
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// confusable are the scripts whose letters pass for one another.
-var confusable = []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic"}
-
-func scriptsOf(word string) (scripts []string) {
-	for _, name := range confusable {
-		if strings.IndexFunc(word, func(r rune) bool { return unicode.Is(unicode.Scripts[name], r) }) >= 0 {
-			scripts = append(scripts, name)
-		}
-	}
-	return scripts
 }
 
 // Targets is what a call acts on, as one text: calls of one tool that have it in

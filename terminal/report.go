@@ -8,16 +8,55 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
 )
 
-// Report shows how a run ended: on a terminal a table of the steps, and
-// everywhere one line that counts them. Elsewhere the steps have been told of,
-// line by line, when they settled.
-func (o *Output) Report(r *machine.Report, elapsed time.Duration) {
+// maxOutputs is how many outputs of a run are shown: about a screenful.
+const maxOutputs = 20
+
+// Report shows how a run of p ended: on a terminal a table of the steps, with the
+// causes that the table had to cut in full below it; then what the run was for,
+// which are the outputs of the steps that no other step waits for; and one line
+// that counts the steps. Elsewhere the steps have been told of, line by line, when
+// they settled.
+func (o *Output) Report(p *plan.Plan, r *machine.Report, elapsed time.Duration) {
 	if o.live {
-		o.Steps(r)
+		for _, i := range o.Table(stepRows(r)) {
+			if s := &r.Steps[i]; s.Cause == nil || s.Cause.Step == s.ID || s.Cause.Step == "" {
+				fmt.Fprintln(o.w, row(o.paint(styleOf(s.Status), string(s.Status)), s)+tail(why(s.ID, s.Status, s.Cause)))
+			}
+		}
 	}
-	fmt.Fprintln(o.w, summary(r, elapsed))
+	o.outputs(p, r)
+	fmt.Fprintln(o.w, o.summary(r, elapsed))
+}
+
+// outputs shows those of the steps that no other step waits for.
+func (o *Output) outputs(p *plan.Plan, r *machine.Report) {
+	inner := make([]bool, len(p.Steps))
+	for i := range p.Steps {
+		for _, d := range p.Steps[i].Deps {
+			inner[d] = true
+		}
+	}
+	n := 0
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if inner[i] || s.Status != machine.OK {
+			continue
+		}
+		if n++; n <= maxOutputs {
+			fmt.Fprintln(o.w, row("output", s)+": "+Escape(clipped(s.Output, false)))
+		}
+	}
+	if n > maxOutputs {
+		o.Line("and %s more; --json gives all", plural(n-maxOutputs, "output"))
+	}
+}
+
+// row is a line about a step, in the columns of a plain log.
+func row(what string, s *machine.StepReport) string {
+	return what + strings.Repeat(" ", max(16-Width(what), 0)) + " " + Escape(s.ID)
 }
 
 // Steps shows the steps of a report in a table.
@@ -53,7 +92,7 @@ func span(as []machine.Attempt) string {
 }
 
 // summary counts the steps by status, in the order in which they first appear.
-func summary(r *machine.Report, elapsed time.Duration) string {
+func (o *Output) summary(r *machine.Report, elapsed time.Duration) string {
 	count := make(map[machine.Status]int)
 	var order []machine.Status
 	for i := range r.Steps {
@@ -65,7 +104,7 @@ func summary(r *machine.Report, elapsed time.Duration) string {
 	}
 	parts := make([]string, len(order))
 	for i, s := range order {
-		parts[i] = styleOf(s).Render(fmt.Sprintf("%d %s", count[s], s))
+		parts[i] = o.paint(styleOf(s), fmt.Sprintf("%d %s", count[s], s))
 	}
 	line := plural(len(r.Steps), "step")
 	if len(parts) > 0 {
@@ -94,8 +133,9 @@ func Cells(texts ...string) []Cell {
 const gap = 2
 
 // Table writes rows under a head, every text escaped. On a terminal the last
-// column is cut to what is left of the width, and the others to a third of it.
-func (o *Output) Table(head []string, rows [][]Cell) {
+// column is cut to what is left of the width, and the others to a third of it; the
+// indexes of the rows whose last column was cut come back.
+func (o *Output) Table(head []string, rows [][]Cell) (cut []int) {
 	width := 0
 	if o.live {
 		width, _ = o.size()
@@ -117,7 +157,7 @@ func (o *Output) Table(head []string, rows [][]Cell) {
 			widths[i] = max(widths[i], Width(c.Text))
 		}
 	}
-	for _, row := range all {
+	for r, row := range all {
 		var b strings.Builder
 		used, pad := 0, 0
 		for i, c := range row {
@@ -126,12 +166,16 @@ func (o *Output) Table(head []string, rows [][]Cell) {
 				continue
 			}
 			if width > 0 && i == len(row)-1 {
-				if c.Text = Fit(c.Text, width-1-used-pad); c.Text == "" {
+				whole := c.Text
+				if c.Text = Fit(whole, width-1-used-pad); c.Text != whole && r > 0 {
+					cut = append(cut, r-1)
+				}
+				if c.Text == "" {
 					break
 				}
 			}
 			b.WriteString(strings.Repeat(" ", pad))
-			b.WriteString(c.style.Render(c.Text))
+			b.WriteString(o.paint(c.style, c.Text))
 			used += pad + Width(c.Text)
 			pad = widths[i] - Width(c.Text) + gap
 		}
@@ -141,4 +185,5 @@ func (o *Output) Table(head []string, rows [][]Cell) {
 		}
 		fmt.Fprintln(o.w, line)
 	}
+	return cut
 }

@@ -5,7 +5,7 @@
 //	watch := out.Watch(p)
 //	report, err := run.Do(ctx, p, tools, run.Options{Observer: watch.Observe})
 //	watch.Close()
-//	out.Report(report, watch.Elapsed())
+//	out.Report(p, report, watch.Elapsed())
 //
 // Everything that tools and models wrote goes through [Escape] first. NO_COLOR
 // and TERM=dumb are respected.
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -32,13 +33,15 @@ const (
 
 // An Output is where things are shown.
 type Output struct {
-	w    io.Writer
-	live bool
-	size func() (width, height int)
+	w      io.Writer
+	live   bool
+	styled bool // colours, bold and faint; without, only what redrawing needs is written
+	size   func() (width, height int)
 }
 
 // Open shows on f. It is live when f is a terminal that can move its cursor.
-// environ is that of the process: NO_COLOR, TERM and their like are heeded.
+// environ is that of the process: NO_COLOR, whatever it is set to, and TERM and
+// their like are heeded.
 func Open(f *os.File, environ []string) *Output {
 	o := &Output{w: &colorprofile.Writer{Forward: f, Profile: colorprofile.NoTTY}}
 	if !term.IsTerminal(int(f.Fd())) {
@@ -52,6 +55,7 @@ func Open(f *os.File, environ []string) *Output {
 	}
 	o.w = &colorprofile.Writer{Forward: f, Profile: profile}
 	o.live = true
+	o.styled = styled(environ)
 	o.size = func() (int, int) {
 		w, h, err := term.GetSize(int(f.Fd()))
 		if err != nil || w < 1 || h < 1 {
@@ -62,8 +66,13 @@ func Open(f *os.File, environ []string) *Output {
 	return o
 }
 
+// styled reports that NO_COLOR is not set, or empty (no-color.org).
+func styled(environ []string) bool {
+	return !slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") && v != "NO_COLOR=" })
+}
+
 // New shows on any writer. With a width it is live there, as if w were a
-// terminal of that size; with 0 it writes plain lines.
+// terminal of that size under NO_COLOR; with 0 it writes plain lines.
 func New(w io.Writer, width, height int) *Output {
 	if width <= 0 {
 		return &Output{w: &colorprofile.Writer{Forward: w, Profile: colorprofile.NoTTY}}
@@ -72,6 +81,14 @@ func New(w io.Writer, width, height int) *Output {
 		w:    &colorprofile.Writer{Forward: w, Profile: colorprofile.Ascii},
 		live: true, size: func() (int, int) { return width, height },
 	}
+}
+
+// paint is text in a style, where there are styles.
+func (o *Output) paint(style lipgloss.Style, text string) string {
+	if !o.styled {
+		return text
+	}
+	return style.Render(text)
 }
 
 // Live reports whether the output is redrawn in place.

@@ -265,11 +265,11 @@ func (w *Watch) frame(now time.Time, width, height int) []string {
 		head += fmt.Sprintf(", %d not ok", w.failed)
 	}
 	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
-	lines := []string{strong.Render(Fit(head, width-1))}
+	lines := []string{w.out.paint(strong, Fit(head, width-1))}
 	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
 	for i, r := range w.running {
 		if i == room {
-			lines = append(lines, faint.Render(Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
+			lines = append(lines, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
 			break
 		}
 		line := fmt.Sprintf("  %s  %s  %s", Escape(r.step), Escape(r.tool), short(now.Sub(r.since)))

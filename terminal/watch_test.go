@@ -64,7 +64,7 @@ func perform(t *testing.T, out *Output) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Report(report, watch.Elapsed())
+	out.Report(p, report, watch.Elapsed())
 }
 
 var times = regexp.MustCompile(`\d+ms`)
@@ -82,6 +82,7 @@ failed           b evil: no\x1b]0;pwned\x07\n{"level":"info"}\u202e
 failed           d busy: try later
 ok               a good, 0ms
 ok               d busy, 0ms
+output           d: 1
 skipped          漢字 good: because of b: tool_error: no\x1b]0;pwned\x07\n{"level":"info"}\u202e
 tool_error       b evil, 0ms: no\x1b]0;pwned\x07\n{"level":"info"}\u202e`
 	lines := strings.Split(strings.TrimSpace(times.ReplaceAllString(b.String(), "0ms")), "\n")
@@ -94,16 +95,18 @@ tool_error       b evil, 0ms: no\x1b]0;pwned\x07\n{"level":"info"}\u202e`
 func TestTableOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	perform(t, New(&b, 60, 20))
-	_, table, found := strings.Cut(b.String(), eraseBelow+"\x1b[1mSTEP")
+	_, table, found := strings.Cut(b.String(), eraseBelow+"STEP")
 	if !found {
 		t.Fatalf("the live view is not erased before the table: %q", b.String())
 	}
-	plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(times.ReplaceAllString(table, "0ms"), "")
+	plain := times.ReplaceAllString(table, "0ms")
 	want := `  TOOL  STATUS      TIME      CAUSE
 a     good  ok          0ms
 b     evil  tool_error  0ms       no\x1b]0;pwned\x07\n{"le…
 漢字  good  skipped               because of b: tool_error…
 d     busy  ok          0ms in 2
+tool_error       b: no\x1b]0;pwned\x07\n{"level":"info"}\u202e
+output           d: 1
 4 steps: 2 ok, 1 tool_error, 1 skipped; 4 calls, 0ms
 `
 	if diff := cmp.Diff(want, plain); diff != "" {
@@ -137,7 +140,7 @@ func TestFrameFits(t *testing.T) {
 
 func TestFrame(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := &Watch{wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, start: now, steps: 5, waves: 3}
+	w := &Watch{out: &Output{styled: true}, wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, start: now, steps: 5, waves: 3}
 	w.apply(run.Event{Kind: run.Settled, Step: "s1", Status: machine.OK, Time: now})
 	w.apply(run.Event{Kind: run.Settled, Step: "s0", Status: machine.UnknownTool, Time: now})
 	w.apply(run.Event{Kind: run.Called, Step: "s2", Tool: "fetch", Attempt: 2, Time: now})
@@ -150,15 +153,54 @@ func TestFrame(t *testing.T) {
 }
 
 func TestNoColor(t *testing.T) {
-	var b bytes.Buffer
-	New(&b, 0, 0).Report(&machine.Report{Steps: []machine.StepReport{{ID: "a", Status: machine.OK}}}, time.Second)
-	if got := b.String(); got != "1 step: 1 ok; 0 calls, 1.0s\n" {
-		t.Errorf("piped: got %q", got)
+	for v, want := range map[string]bool{"NO_COLOR=": true, "NO_COLOR=1": false, "NO_COLOR=false": false, "NO_COLORS=1": true} {
+		if got := styled([]string{"TERM=xterm", v}); got != want {
+			t.Errorf("%s: styled is %v, want %v", v, got, want)
+		}
 	}
-	b.Reset()
-	New(&b, 80, 24).Report(&machine.Report{Steps: []machine.StepReport{{ID: "a", Status: machine.OK}}}, time.Second)
-	if got := b.String(); regexp.MustCompile(`\x1b\[(3|9)`).MatchString(got) {
-		t.Errorf("without colours: got %q", got)
+	var b bytes.Buffer
+	perform(t, New(&b, 60, 20))
+	redrawing := regexp.MustCompile(`\x1b\[(\d+A|J)`)
+	if left := redrawing.ReplaceAllString(b.String(), ""); strings.Contains(left, "\x1b") || left == b.String() {
+		t.Errorf("got %q, want redrawing and no other escape", &b)
+	}
+}
+
+func TestReport(t *testing.T) {
+	p, err := plan.Decode([]byte(`[
+		{"id": "a", "tool": "t"}, {"id": "b", "tool": "t", "args": {"x": "$a"}},
+		{"id": "c", "tool": "t"}, {"id": "d", "tool": "t", "after": ["c"]}, {"id": "e", "tool": "t"}
+	]`), plan.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("no ", 30)
+	r := &machine.Report{Calls: 4, Steps: []machine.StepReport{
+		{ID: "a", Tool: "t", Status: machine.OK, Output: value.Int(1)},
+		{ID: "b", Tool: "t", Status: machine.OK, Output: value.MustText("what the\x1b run was for")},
+		{ID: "c", Tool: "t", Status: machine.ToolError, Cause: &machine.Cause{Step: "c", Code: "tool_error", Message: long}},
+		{ID: "d", Tool: "t", Status: machine.Skipped, Cause: &machine.Cause{Step: "c", Code: "tool_error", Message: long}},
+		{ID: "e", Tool: "t", Status: machine.OK, Output: value.MustText(strings.Repeat("x", 1000))},
+	}}
+	outputs := `output           b: "what the\u001b run was for"
+output           e: "` + strings.Repeat("x", maxShown-1) + ` … 602 bytes not shown
+5 steps: 3 ok, 1 tool_error, 1 skipped; 4 calls, 1.0s
+`
+	for width, want := range map[int]string{
+		0: outputs,
+		50: `STEP  TOOL  STATUS      TIME  CAUSE
+a     t     ok
+b     t     ok
+c     t     tool_error        no no no no no no …
+d     t     skipped           because of c: tool…
+e     t     ok
+tool_error       c: ` + long + "\n" + outputs,
+	} {
+		var b bytes.Buffer
+		New(&b, width, 24).Report(p, r, time.Second)
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("width %d: %s", width, diff)
+		}
 	}
 }
 

@@ -98,7 +98,9 @@ type Set struct {
 	handlers  map[string]Handler
 }
 
-// NewSet freezes tools into a set. The declarations are copied.
+// NewSet freezes tools into a set. The declarations are copied. A tool without a
+// handler is only declared: it can be looked at, and a run of a plan that calls it
+// is refused.
 func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{handlers: make(map[string]Handler, len(tools))}
 	decls := make([]*Declaration, len(tools))

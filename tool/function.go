@@ -2,8 +2,10 @@ package tool
 
 import (
 	"context"
+	"encoding"
 	"fmt"
 	"math/big"
+	"reflect"
 	"strings"
 	"time"
 
@@ -38,11 +40,14 @@ type Options struct {
 //   - exact encoding: an int64 keeps its digits. A result that is not JSON, such
 //     as NaN, is a failure with code "tool_error", not a panic.
 //
-// In is a struct, or [value.Value] for any args; Out may be anything that JSON
+// In is what args can be, which are an object: a struct, a map with strings for
+// keys, [value.Value] for any args, a type that reads its own JSON, or a pointer to
+// one of these. Out may be anything that JSON
 // can hold. fn fails by returning an error: see [Handler] for what becomes of
 // it, [Retryable] and [Errorf] for how to say more.
 //
-// The error is about In or Out: a type without a JSON form.
+// The error is about In or Out, a type without a JSON form or one that no args fit;
+// or about a nil fn.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts Options) (Tool, error) {
 	d := Declaration{
 		Name: name, Description: description, Input: opts.Input, Output: opts.Output, Effects: Undeclared(),
@@ -54,6 +59,12 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	}
 	if d.Source == "" {
 		d.Source = "go"
+	}
+	if fn == nil {
+		return Tool{}, fmt.Errorf("tool %q: the function is nil", name)
+	}
+	if t := reflect.TypeFor[In](); !takesObject(t) {
+		return Tool{}, fmt.Errorf("tool %q: input: args are an object, and %v is not read from one; take a struct", name, t)
 	}
 	var err error
 	if d.Input == nil {
@@ -81,6 +92,24 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 		}
 		return v, nil
 	}}, nil
+}
+
+// takesObject reports whether a Go type can be read from a JSON object.
+func takesObject(t reflect.Type) bool {
+	for _, own := range []reflect.Type{reflect.TypeFor[json.Unmarshaler](), reflect.TypeFor[json.UnmarshalerFrom](), reflect.TypeFor[encoding.TextUnmarshaler]()} {
+		if reflect.PointerTo(t).Implements(own) {
+			return own != reflect.TypeFor[encoding.TextUnmarshaler]()
+		}
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Interface:
+		return true
+	case reflect.Map:
+		return t.Key().Kind() == reflect.String
+	case reflect.Pointer:
+		return takesObject(t.Elem())
+	}
+	return false
 }
 
 // decode stores args strictly. Integers that are written with a point or an

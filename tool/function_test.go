@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/callsheet/callsheet/schema"
@@ -149,4 +150,35 @@ func ExampleFunc() {
 	// Output:
 	// invalid_args: missing property "city"; /town: property "town" is not declared; the schema has "city"
 	// {"celsius":21.5} <nil>
+}
+
+func TestFuncRefusesWhatCannotWork(t *testing.T) {
+	fine := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	bad := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	_, err := tool.Func[transfer, int]("x", "", nil, tool.Options{})
+	bad(err, "the function is nil")
+	_, err = tool.Func("x", "", func(context.Context, int) (int, error) { return 0, nil }, tool.Options{})
+	bad(err, "args are an object, and int is not read from one")
+	_, err = tool.Func("x", "", func(context.Context, []string) (int, error) { return 0, nil }, tool.Options{})
+	bad(err, "args are an object")
+	_, err = tool.Func("x", "", func(context.Context, chan int) (int, error) { return 0, nil }, tool.Options{})
+	bad(err, "args are an object")
+	_, err = tool.Func("x", "", func(context.Context, *transfer) (int, error) { return 0, nil }, tool.Options{})
+	fine(err)
+	_, err = tool.Func("x", "", func(context.Context, map[string]int) (int, error) { return 0, nil }, tool.Options{})
+	fine(err)
+	_, err = tool.Func("x", "", func(context.Context, value.Value) (int, error) { return 0, nil }, tool.Options{})
+	fine(err)
+	_, err = tool.Func("x", "", func(context.Context, any) (int, error) { return 0, nil }, tool.Options{})
+	fine(err)
 }

@@ -39,9 +39,9 @@ func main() {
 	if !ok || !ok2 {
 		log.Fatalf("%s: want the lines %q and %q, which enclose the figures", page, begin, end)
 	}
-	measured := figures{}
+	measured := map[*suite]figures{}
 	for _, s := range suites {
-		if err := s.run(measured); err != nil {
+		if measured[s], err = s.run(); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -62,15 +62,16 @@ type suite struct {
 	args []string
 }
 
-func (s *suite) run(into figures) error {
+func (s *suite) run() (figures, error) {
 	log.Print(s)
 	cmd := exec.Command("go", append([]string{"test", "-run", "^$"}, s.args...)...)
 	cmd.Dir, cmd.Stderr = s.dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", s, err, out)
+		return nil, fmt.Errorf("%s: %w\n%s", s, err, out)
 	}
-	return into.read(out)
+	f := figures{}
+	return f, f.read(out)
 }
 
 // String is the command as it is typed in the root of the module.

@@ -10,15 +10,17 @@ import (
 // Many short times rather than one long one: the best of them is what counts.
 // Benchmarks that take turns keep their best by themselves.
 var (
-	inRun = &suite{dir: ".", args: []string{"-bench", "SequentialChain|DAG|TenMegabytes", "-benchtime", "3x", "-count", "10", "./run"}}
+	inRun = &suite{dir: ".", args: []string{"-bench", "SequentialChain|TenMegabytes", "-benchtime", "3x", "-count", "20", "./run"}}
+	turns = &suite{dir: ".", args: []string{"-bench", "OverFloor|BenchmarkLength", "-benchtime", "25x", "./run"}}
 	check = &suite{dir: ".", args: []string{"-bench", "10kFaultless$", "-benchtime", "3x", "-count", "20", "./check"}}
 	size  = &suite{dir: ".", args: []string{"-bench", "Refuses36MB", "-benchtime", "100x", "./plan"}}
 	whole = &suite{dir: ".", args: []string{"-bench", "Binary", "-benchtime", "10x", "-count", "10", "./cmd/callsheet"}}
 	lone  = &suite{dir: ".", args: []string{"-bench", "^BenchmarkDurable|LoneChain|Journalling", "-benchtime", "3x", "-count", "8", "./record"}}
 	grown = &suite{dir: ".", args: []string{"-bench", "StoredRuns|Length", "-benchtime", "8x", "./record"}}
+	loop  = &suite{dir: ".", args: []string{"-bench", "Round|ThousandAgents", "-benchtime", "20x", "-count", "5", "./agent"}}
 	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}}
 
-	suites = []*suite{inRun, check, size, whole, lone, grown, dbos}
+	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop}
 )
 
 // A row of the table. Its figure is the best value of one metric, over that of
@@ -55,9 +57,9 @@ func (t target) missedBy(x float64) bool {
 const milli, million = 1e-6, 1e-6 // of ns, of bytes
 
 var rows = []row{
-	{what: "a chain of 10 000 steps, sequential", target: atLeast(300_000), unit: "steps/s", of: metric{name: "SequentialChain/10000", unit: "steps/s", most: true}, suite: inRun},
-	{what: "a random DAG of 10 000 steps, 8 workers, over a hand-written errgroup without any check", target: atMost(2), unit: "×", of: metric{name: "DAG/workers=8", unit: "ns/step"}, over: metric{name: "DAG/floor=8", unit: "ns/step"}, suite: inRun},
-	{what: "a step of a chain of 100 000 over one of 1 000", target: atMost(1.5), unit: "×", of: metric{name: "SequentialChain/100000", unit: "ns/step"}, over: metric{name: "SequentialChain/1000", unit: "ns/step"}, suite: inRun},
+	{what: "a chain of 10 000 steps, sequential", target: atLeast(300_000), unit: "steps/s", of: metric{name: "SequentialChain", unit: "steps/s", most: true}, suite: inRun},
+	{what: "a random DAG of 10 000 steps, 8 workers, over a hand-written errgroup without any check", target: atMost(2), unit: "×", of: metric{name: "OverFloor", unit: "ns/step"}, over: metric{name: "OverFloor", unit: "floor-ns/step"}, suite: turns},
+	{what: "a step of a chain of 100 000 over one of 1 000", target: atMost(1.5), unit: "×", of: metric{name: "Length", unit: "ns/step@100000"}, over: metric{name: "Length", unit: "ns/step@1000"}, suite: turns},
 	{what: "`check` of a faultless plan of 10 000 steps, text in, report out", target: atMost(50), unit: "ms", of: metric{name: "Check10kFaultless", unit: "ns/op", scale: milli}, suite: check},
 	{what: "10 MB handed down 100 steps: all memory allocated", target: atMost(100), unit: "MB", of: metric{name: "TenMegabytesDownAHundredSteps", unit: "B/op", scale: million}, suite: inRun},
 	{what: "a document of 36 MB refused: memory allocated", target: atMost(16), unit: "MB", of: metric{name: "DecodeRefuses36MB", unit: "B/op", scale: million}, suite: size},
@@ -81,13 +83,17 @@ var rows = []row{
 	{what: "the same in CPU time", target: atMost(1.25), unit: "×", of: metric{name: "StoredRuns", unit: "cpu-µs/step@100000"}, over: metric{name: "StoredRuns", unit: "cpu-µs/step@10"}, suite: grown},
 	{what: "a step of a journaled run of 10 000 over one of 100", target: atMost(1.25), unit: "×", of: metric{name: "Length", unit: "µs/step@10000"}, over: metric{name: "Length", unit: "µs/step@100"}, suite: grown},
 	{what: "the same in CPU time", target: atMost(1.25), unit: "×", of: metric{name: "Length", unit: "cpu-µs/step@10000"}, over: metric{name: "Length", unit: "cpu-µs/step@100"}, suite: grown},
+
+	{what: "a round of an agent with a scripted model and one call, without a journal", target: atMost(20), unit: "µs", of: metric{name: "Round/1000", unit: "ns/round", scale: 1e-3}, suite: loop},
+	{what: "a round of 1 000 over one of 10", target: atMost(1.25), unit: "×", of: metric{name: "Round/1000", unit: "ns/round"}, over: metric{name: "Round/10", unit: "ns/round"}, suite: loop},
+	{what: "1 000 agents at once, in their 20th round: memory held", target: atMost(1000), unit: "MB", of: metric{name: "ThousandAgents", unit: "MiB", scale: 1.048576}, suite: loop},
 }
 
-func tableOf(f figures) (string, error) {
+func tableOf(measured map[*suite]figures) (string, error) {
 	var b strings.Builder
 	b.WriteString("| what | target | measured | |\n|---|---|---|---|\n")
 	for _, r := range rows {
-		x, err := r.figure(f)
+		x, err := r.figure(measured[r.suite])
 		if err != nil {
 			return "", err
 		}

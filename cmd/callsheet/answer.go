@@ -43,11 +43,11 @@ func (c *approveCmd) Run(a *app) error {
 	if err := notBelow(store.Path()); err != nil {
 		return err
 	}
-	h, err := record.Load(p.ctx, store, id)
+	open, err := record.LoadQuestions(p.ctx, store, id)
 	if err != nil {
 		return stored(err)
 	}
-	q, err := question(h, c.Step)
+	q, err := question(open, c.Step)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *approveCmd) Run(a *app) error {
 }
 
 // question is the open ask of a step as it is shown, nil without one.
-func question(h *record.History, step string) (*terminal.Question, error) {
+func question(h *record.Questions, step string) (*terminal.Question, error) {
 	c, err := h.Catalogue()
 	if err != nil {
 		return nil, err
@@ -176,10 +176,7 @@ func (c *approvalsCmd) Run(a *app) error {
 			return err
 		}
 		for _, sum := range runs {
-			if sum.Kind != "plan" {
-				continue
-			}
-			h, err := record.Load(ctx, store, sum.ID)
+			h, err := record.LoadQuestions(ctx, store, sum.ID)
 			if errors.Is(err, journal.ErrNoRun) || errors.Is(err, journal.ErrRemoved) {
 				continue
 			}
@@ -197,7 +194,7 @@ func (c *approvalsCmd) Run(a *app) error {
 				decls[ask.Run+" "+ask.Step] = cat.Get(ask.Tool)
 			}
 			for _, step := range h.Lost() {
-				if d := cat.Get(h.Plan.Steps[h.Plan.Index(step)].Tool); d != nil && !d.Effects.Repeatable() {
+				if d := cat.Get(h.ToolOf(step)); d != nil && !d.Effects.Repeatable() {
 					lost = append(lost, [2]string{sum.ID, step})
 				}
 			}

@@ -111,7 +111,7 @@ func (c *watchCmd) ended(a *app, store *journal.Store, id string, out *terminal.
 		a.err().Line("callsheet: there is no report: %s", err)
 		return nil
 	}
-	out.Report(report, watch.Elapsed())
+	out.Report(h.Plan, report, watch.Elapsed())
 	out.Line("head %s", h.Summary.Head.String())
 	for i := range report.Steps {
 		if report.Steps[i].Status == machine.Waiting {

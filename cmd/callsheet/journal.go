@@ -85,7 +85,7 @@ func (f *storedFlags) configuration() (*config.Config, error) {
 	if f.Journal != "" {
 		return nil, nil
 	}
-	return (&toolFlags{Config: f.Config}).configuration()
+	return (&toolFlags{sourceFlags: sourceFlags{Config: f.Config}}).configuration()
 }
 
 // open opens the journal.

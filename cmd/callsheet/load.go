@@ -11,15 +11,21 @@ import (
 	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 )
 
+// sourceFlags say where tools come from.
+type sourceFlags struct {
+	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
+	Config string   `help:"The configuration; without any other flag for tools, callsheet.yaml of the working directory." placeholder:"FILE"`
+}
+
 // toolFlags say which tools there are and what binds a run.
 type toolFlags struct {
-	Tools  []string `help:"Tools: demo, arith, or the path of a catalogue. May be repeated." placeholder:"demo|arith|FILE" sep:"none"`
-	Stub   string   `help:"Answer in place of every tool from this file." placeholder:"FILE"`
-	Config string   `help:"The configuration; without --tools and --stub, callsheet.yaml of the working directory." placeholder:"FILE"`
+	sourceFlags
+	Stub string `help:"Answer in place of every tool from this file." placeholder:"FILE"`
 }
 
 // configuration reads the file that holds, nil when there is none. With --tools
@@ -75,14 +81,18 @@ func starting(out *terminal.Output, n int) (done func()) {
 	return func() { told.Stop() }
 }
 
-// errNoTools is a command line without any source of tools.
+// errNoTools refuses a command line without any source of tools.
 var errNoTools = refuse("there are no tools; name some with --tools demo|arith|FILE, --stub FILE or --config FILE, or write a %s here", config.FileName)
+
+// errNoSources is the same of a command that takes no --stub.
+var errNoSources = refuse("there are no tools; name some with --tools demo|arith|FILE or --config FILE, or write a %s here", config.FileName)
 
 // planFlags are the flags of run and check.
 type planFlags struct {
 	Plan   string `arg:"" help:"The plan, - for standard input."`
 	Budget *int   `help:"Calls at most, in place of the plan's own budget." placeholder:"N"`
 	Strict bool   `help:"Refuse a plan with errors, unknown fields, or a worst case over its budget."`
+	authorFlags
 	toolFlags
 }
 
@@ -91,7 +101,12 @@ func (f *planFlags) Validate() error {
 	if f.Budget != nil && *f.Budget < 0 {
 		return fmt.Errorf("--budget is %d; a budget is at least 0", *f.Budget)
 	}
-	return nil
+	return f.authorFlags.Validate()
+}
+
+// author is who wrote the plan.
+func (f *planFlags) author(tools *config.Opened) policy.Author {
+	return author(f.kind(), f.Task, tools)
 }
 
 // read returns the text of the plan: never more than one byte beyond the limit,
@@ -123,6 +138,7 @@ type script struct {
 	plan   *plan.Plan // nil: the document was refused
 	config *config.Config
 	tools  *config.Opened // nil when the document was refused
+	guard  *guard         // nil when the document was refused
 }
 
 // Close ends what the tools started.
@@ -161,31 +177,24 @@ func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
 
 // check judges the plan. Without any tool everything but tools is judged.
 func (s *script) check(f *planFlags) *check.Report {
+	if s.plan == nil {
+		_, r := check.Text(s.text, s.options(f))
+		return r
+	}
+	return check.Plan(s.plan, s.options(f))
+}
+
+// options are what the plan is judged against.
+func (s *script) options(f *planFlags) check.Options {
 	o := check.Options{Budget: f.Budget, Ceiling: s.ceiling(), Limits: s.config.PlanLimits(), Strict: f.Strict}
 	if s.plan == nil {
-		_, r := check.Text(s.text, o)
-		return r
+		return o
 	}
 	if c := s.catalogue(); len(c.All()) > 0 {
 		o.Catalogue = c
 	}
-	o.Policy = s.asks
-	return check.Plan(s.plan, o)
-}
-
-// asks are the steps whose calls a person must approve, as far as the
-// configuration says so.
-func (s *script) asks(p *plan.Plan) []check.Diagnostic {
-	var found []check.Diagnostic
-	for i := range p.Steps {
-		if step := &p.Steps[i]; s.tools.Approve[step.Tool] {
-			found = append(found, check.Diagnostic{
-				Code: check.NeedsApproval, Severity: check.Warning, Step: step.ID, Pointer: p.Pointer(i) + "/tool",
-				Message: fmt.Sprintf("a person must approve the call of %q", step.Tool),
-			})
-		}
-	}
-	return found
+	o.Policy = func(p *plan.Plan) []check.Diagnostic { return s.guard.findings(p, s.catalogue()) }
+	return o
 }
 
 func (s *script) catalogue() *tool.Catalogue { return s.tools.Set.Catalogue() }

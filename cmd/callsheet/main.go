@@ -35,6 +35,8 @@ const (
 // cli is the grammar of the command line.
 type cli struct {
 	Run       runCmd       `cmd:"" help:"Run a plan."`
+	Plan      planCmd      `cmd:"" help:"Let a model write a plan for a task; run it with --run."`
+	Agent     agentCmd     `cmd:"" help:"Let a model do a task with tools, and answer in the shape of a schema."`
 	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
 	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
 	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`
@@ -49,6 +51,8 @@ type cli struct {
 	Rm        rmCmd        `cmd:"" help:"Remove recorded runs; a tombstone stays."`
 	Prune     pruneCmd     `cmd:"" help:"Remove old runs; tombstones stay."`
 	Audit     auditCmd     `cmd:"" help:"Verify or export the record of a run."`
+	Init      initCmd      `cmd:"" help:"Write a first callsheet.yaml."`
+	Policy    policyCmd    `cmd:"" help:"Check, test or explain the policy."`
 	Import    importCmd    `cmd:"" help:"Make a plan of what others write."`
 	Schema    schemaCmd    `cmd:"" help:"Print the JSON Schema of a plan or of callsheet.yaml."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

@@ -146,7 +146,7 @@ func TestHostile061_OneInterruptSettles(t *testing.T) {
 func TestHostile061_TwoInterruptsLeave(t *testing.T) {
 	// The tool says when it was asked to stop, and then does not: without the
 	// second interrupt the report would come.
-	r := start(t, `exec 3>$1; trap 'echo asked > asked' TERM; sleep 1000 & echo begun >&3; while :; do sleep 0.05; done`)
+	r := start(t, `exec 3>$1; trap 'echo asked > asked' TERM; (trap '' TERM; exec sleep 1000) & echo begun >&3; while :; do sleep 0.05; done`)
 	r.interrupt(t)
 	asked := filepath.Join(r.cmd.Dir, "asked")
 	for range 1000 {

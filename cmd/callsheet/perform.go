@@ -54,8 +54,9 @@ type performance struct {
 
 	interrupted *atomic.Bool
 	live        atomic.Pointer[record.Live]
-	full        *os.File                       // of --report; nil: none
-	watch       atomic.Pointer[terminal.Watch] // nil: nothing is shown
+	full        *os.File                            // of --report; nil: none
+	watch       atomic.Pointer[terminal.Watch]      // nil: nothing is shown
+	view        atomic.Pointer[terminal.AgentWatch] // of the agent that goes on; nil: none does
 	hook        *hook
 }
 
@@ -73,6 +74,9 @@ func (p *performance) stopping() {
 
 // hold takes the live view away until release is called.
 func (p *performance) hold() (release func()) {
+	if w := p.view.Load(); w != nil {
+		return w.Hold()
+	}
 	if w := p.watch.Load(); w != nil {
 		return w.Hold()
 	}
@@ -102,14 +106,6 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 			return err
 		}
 	}
-	if len(tools.Approve) > 0 {
-		rule := approvals(tools.Approve)
-		g, err := p.asking(rule)
-		if err != nil {
-			return err
-		}
-		p.opt.Run.Gate, p.opt.Policy = g, rule.digest()
-	}
 	for _, w := range tools.Warnings {
 		p.app.err().Line("warning: %s", w)
 	}
@@ -138,6 +134,12 @@ func (p *performance) close() {
 // perform begins a run of pl, shows it, reports it and says by the exit code how
 // it ended.
 func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) error {
+	report, failed := p.conduct(pl, begin)
+	return p.conclude(pl, report, failed)
+}
+
+// conduct runs pl and shows it.
+func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machine.Report, error)) (*machine.Report, error) {
 	show := p.flags.output(p.app)
 	if show != nil {
 		p.opt.Run.Observer = func(e run.Event) { p.watch.Load().Observe(e) }
@@ -164,12 +166,17 @@ func (p *performance) perform(pl *plan.Plan, begin func(context.Context) (*machi
 			p.app.err().Line("warning: %s", w)
 		}
 	}
-	failed = stored(failed)
+	return report, stored(failed)
+}
+
+// conclude reports a run and says by the exit code how it ended.
+func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
+	show := p.flags.output(p.app)
 	if report == nil {
 		return p.app.inJSON(failed, p.flags.JSON)
 	}
 	if show != nil && !p.flags.JSON {
-		show.Report(report, p.watch.Load().Elapsed())
+		show.Report(pl, report, p.watch.Load().Elapsed())
 	}
 	failed = errors.Join(failed, p.head(report, show), p.write(report))
 	return p.outcome(report, failed)
@@ -209,10 +216,11 @@ func (p *performance) outcome(report *machine.Report, failed error) error {
 	resumable := p.store != nil && report.Run != "" && p.opt.Contents != record.Digests
 	switch {
 	case failed != nil:
+		code := p.app.fail(failed)
 		if resumable {
 			p.app.err().Line("callsheet resume %s  goes on with the run when that is mended", report.Run)
 		}
-		return failed
+		return exit(code)
 	case p.interrupted.Load():
 		if resumable {
 			p.app.err().Line("callsheet resume %s  goes on with the run", report.Run)

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
 )
@@ -21,11 +19,7 @@ func (c *schemaCmd) Run(a *app) error {
 	if c.Of == "config" {
 		doc = config.Schema()
 	}
-	text := jsontext.Value(doc.String())
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-		return err
-	}
-	_, err := a.stdout.Write(append(text, '\n'))
+	_, err := a.stdout.Write(indented(doc))
 	return err
 }
 

@@ -32,7 +32,10 @@ func (c *showCmd) Run(a *app) error {
 	if err != nil {
 		return stored(err)
 	}
-	if sum.Kind != "plan" {
+	if sum.Kind == record.KindAgent {
+		return c.agent(ctx, a, store, &sum)
+	}
+	if sum.Kind != record.KindPlan {
 		if c.JSON {
 			return refuse("run %s is of kind %q, which has no report of steps", id, sum.Kind)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/run"
+	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -18,11 +19,12 @@ import (
 
 type toolsCmd struct {
 	List listCmd `cmd:"" default:"withargs" help:"List the tools (the default)."`
-	Call callCmd `cmd:"" help:"Call one tool."`
+	Show toolCmd `cmd:"" help:"Show everything about one tool."`
+	Call callCmd `cmd:"" help:"Call one tool. Whoever types a call has approved it."`
 }
 
 type listCmd struct {
-	toolFlags
+	sourceFlags
 	JSON bool `name:"json" help:"Print a catalogue that --tools reads: the shape of MCP's tools/list."`
 }
 
@@ -46,15 +48,91 @@ func (c *listCmd) Run(a *app) error {
 	}
 	var rows [][]terminal.Cell
 	for _, d := range all {
-		first, _, _ := strings.Cut(d.Description, "\n")
-		rows = append(rows, terminal.Cells(d.Name, d.Source, effects(d.Effects, o.Approve[d.Name]), first))
+		rows = append(rows, terminal.Cells(d.Name, arguments(d.Input), effects(d.Effects, o.Approve[d.Name]), d.Source, firstSentence(d.Description)))
 	}
-	a.out().Table([]string{"TOOL", "SOURCE", "EFFECTS", "DESCRIPTION"}, rows)
+	a.out().Table([]string{"TOOL", "ARGS", "EFFECTS", "SOURCE", "DESCRIPTION"}, rows)
+	return nil
+}
+
+// arguments are the declared args in short: "path string, head? integer".
+func arguments(input *schema.Schema) string {
+	var parts []string
+	for _, p := range input.Properties() {
+		optional := "?"
+		if p.Required {
+			optional = ""
+		}
+		parts = append(parts, p.Name+optional+" "+strings.ReplaceAll(p.Types, " or ", "|"))
+	}
+	switch {
+	case parts != nil:
+		return strings.Join(parts, ", ")
+	case input.Open():
+		return "any"
+	}
+	return "none"
+}
+
+// firstSentence is where a description stops being a name for the tool.
+func firstSentence(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if first, _, more := strings.Cut(text, ". "); more {
+		return first + "."
+	}
+	return strings.TrimSpace(text)
+}
+
+type toolCmd struct {
+	Name string `arg:"" help:"The tool."`
+	sourceFlags
+}
+
+// Run shows one tool.
+func (c *toolCmd) Run(a *app) error {
+	o, err := c.openAlone(context.Background(), a)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	d := o.Set.Catalogue().Get(c.Name)
+	if d == nil {
+		return refuse("there is no tool %q%s", c.Name, nearest(o.Set.Catalogue(), c.Name))
+	}
+	out := a.out()
+	out.Line("%s  from %s", d.Name, d.Source)
+	out.Line("effects  %s", effects(d.Effects, o.Approve[d.Name]))
+	out.Line("args     %s", arguments(d.Input))
+	for _, arg := range d.Args {
+		out.Line("role     %s is %s", arg.Pattern, string(arg.Role))
+	}
+	if len(d.Allowed) > 0 {
+		out.Line("allowed  %s, which the schema does not declare", strings.Join(d.Allowed, ", "))
+	}
+	if d.Description != "" {
+		out.Line("")
+		out.Line("description:")
+		out.Lines("  ", d.Description)
+	}
+	for _, of := range []struct {
+		what   string
+		schema *schema.Schema
+	}{{"input", d.Input}, {"output", d.Output}} {
+		doc := of.schema.Value()
+		if doc.IsZero() {
+			out.Line("")
+			out.Line("%s: no schema", of.what)
+			continue
+		}
+		out.Line("")
+		out.Line("%s schema:", of.what)
+		out.Lines("  ", strings.TrimSuffix(string(indented(doc)), "\n"))
+	}
 	return nil
 }
 
 // openAlone opens the tools without a plan.
-func (f *toolFlags) openAlone(ctx context.Context, a *app) (*config.Opened, error) {
+func (s *sourceFlags) openAlone(ctx context.Context, a *app) (*config.Opened, error) {
+	f := &toolFlags{sourceFlags: *s}
 	c, err := f.configuration()
 	if err != nil {
 		return nil, err
@@ -64,7 +142,7 @@ func (f *toolFlags) openAlone(ctx context.Context, a *app) (*config.Opened, erro
 		return nil, err
 	}
 	if len(o.Set.Catalogue().All()) == 0 {
-		return nil, errors.Join(errNoTools, o.Close())
+		return nil, errors.Join(errNoSources, o.Close())
 	}
 	return o, nil
 }
@@ -117,7 +195,7 @@ func listed(d *tool.Declaration) value.Value {
 type callCmd struct {
 	Name string `arg:"" help:"The tool."`
 	Args string `arg:"" optional:"" default:"{}" help:"Its args as JSON, - for standard input."`
-	toolFlags
+	sourceFlags
 }
 
 // Run calls one tool: a plan of one step, so that it passes the same tests as
@@ -149,9 +227,16 @@ func (c *callCmd) Run(a *app) error {
 		return refuse("there is no tool %q%s", c.Name, nearest(o.Set.Catalogue(), c.Name))
 	}
 	if len(o.Declared) > 0 && o.Set.Handler(c.Name) == nil {
-		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", c.Name)
+		return refuse("the tool %q is only declared and cannot be called", c.Name)
 	}
-	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits}) // whoever types a call has approved it
+	g, err := typed(o, p)
+	if err != nil {
+		return err
+	}
+	if found := g.vault.Findings(p, o.Set.Catalogue()); len(found) > 0 {
+		return refuse("%s", found[0].Message)
+	}
+	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits, Gate: g.gate, Vault: g.vault})
 	if err != nil {
 		return err
 	}

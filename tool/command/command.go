@@ -64,10 +64,9 @@ const ExitRetry = 75
 // call, when the tool declares that it takes one.
 const KeyVariable = "CALLSHEET_IDEMPOTENCY_KEY"
 
-// SearchPath lists where a program that is named without a slash is looked for.
-// It is fixed, so that no variable and no directory of work can replace a
-// program.
-var SearchPath = [...]string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"}
+// SearchPath is where a program that is named without a slash is looked for. It
+// is fixed, so that no variable and no directory of work can replace a program.
+const SearchPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 // A Format says how standard output becomes a value.
 type Format string
@@ -365,12 +364,12 @@ func lookProgram(name string) (string, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return "", fmt.Errorf("%q is neither an absolute path nor the name of a program", name)
 	}
-	for _, dir := range SearchPath {
+	for dir := range strings.SplitSeq(SearchPath, ":") {
 		if path := filepath.Join(dir, name); executable(path) == nil {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no program %q in %s; give its absolute path", name, strings.Join(SearchPath[:], ":"))
+	return "", fmt.Errorf("no program %q in %s; give its absolute path", name, SearchPath)
 }
 
 func executable(path string) error {

@@ -35,7 +35,8 @@
 // The tools are frozen when the source is opened. After a restart, and whenever
 // the server says that its list changed, the definitions are read again; a call
 // of a tool whose definition is no longer the frozen one fails with
-// [tool.CodeToolChanged] before anything is sent (spec/hostile.md 32, 33).
+// [tool.CodeToolChanged] before anything is sent, and the machine makes "denied" of
+// it (spec/hostile.md 32, 33).
 //
 // # Bounds
 //

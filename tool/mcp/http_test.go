@@ -109,7 +109,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile034_OutputCap(t *testing.T) {
+func TestHostile034_HTTPOutputCap(t *testing.T) {
 	for name, asJSON := range map[string]bool{"events": false, "json": true} {
 		t.Run(name, func(t *testing.T) {
 			cfg := serveHTTP(t, sdkHandler(sdkServer(t, "old"), asJSON))
@@ -229,7 +229,7 @@ func TestHTTPSessionGoneWithABody(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile033_ListChanged(t *testing.T) {
+func TestHostile033_HTTPListChanged(t *testing.T) {
 	server := sdkServer(t, "old")
 	src := open(t, serveHTTP(t, sdkHandler(server, false)))
 	server.AddTool(&sdk.Tool{Name: "echo", Description: "new", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -322,7 +322,7 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile035_GzipBomb(t *testing.T) {
+func TestHostile035_HTTPGzipBomb(t *testing.T) {
 	cfg := serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
 		id := w.Header().Get("Id")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -374,7 +374,7 @@ func TestHTTPRedirects(t *testing.T) {
 	}
 }
 
-func TestHTTPHostile077_ProxyOfTheEnvironment(t *testing.T) {
+func TestHostile077_HTTPProxyOfTheEnvironment(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 	}))

@@ -18,8 +18,7 @@ import (
 const Env = "CALLSHEET_NPM"
 
 // Command is the argv that starts a server, as in Command(t, "filesystem", dir).
-// Without node it skips the
-// test.
+// Without node it skips the test.
 func Command(t testing.TB, server string, args ...string) []string {
 	t.Helper()
 	node, err := exec.LookPath("node")

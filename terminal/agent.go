@@ -1,0 +1,168 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/callsheet/callsheet/agent"
+)
+
+// maxTail is how many bytes of a reply that arrives are kept to be shown: more
+// than fit on a line.
+const maxTail = 1 << 10
+
+// An AgentWatch follows one run of an agent. It writes a line for each round and
+// call; on a terminal a live line below them says what is going on now.
+type AgentWatch struct {
+	out *Output
+
+	mu      sync.Mutex
+	start   time.Time
+	round   int
+	calls   int
+	doing   string // what goes on, escaped
+	since   time.Time
+	tail    string // the end of the text that arrives
+	drawn   bool
+	held    bool
+	stop    chan struct{}
+	stopped sync.WaitGroup
+}
+
+// WatchAgent begins to follow a run. Close must be called when it is over.
+func (o *Output) WatchAgent() *AgentWatch {
+	w := &AgentWatch{out: o, start: time.Now()}
+	if o.live {
+		w.stop = make(chan struct{})
+		w.stopped.Go(w.tick)
+	}
+	return w
+}
+
+func (w *AgentWatch) tick() {
+	t := time.NewTicker(redrawEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-w.stop:
+			return
+		case now := <-t.C:
+			w.mu.Lock()
+			w.draw(now)
+			w.mu.Unlock()
+		}
+	}
+}
+
+// Close ends the live line and leaves no trace of it.
+func (w *AgentWatch) Close() {
+	if w.stop != nil {
+		close(w.stop)
+		w.stopped.Wait()
+		w.stop = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+}
+
+// Hold takes the live line away until release is called: somebody else has the
+// screen.
+func (w *AgentWatch) Hold() (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.erase()
+	w.held = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.held = false
+	}
+}
+
+// Observe takes in an event; it is an agent's Watch.
+func (w *AgentWatch) Observe(e agent.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := w.apply(e, time.Now())
+	if line == "" {
+		return
+	}
+	w.erase()
+	fmt.Fprintln(w.out.w, line)
+}
+
+// apply updates what is known and returns the line to write, if there is one.
+func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
+	switch e.Kind {
+	case agent.RoundBegins:
+		w.round, w.doing, w.since, w.tail = e.Round, "asks the model", now, ""
+		line := fmt.Sprintf("%-16s %d", "round", e.Round)
+		if e.Forced != "" {
+			line += ", must submit: " + Escape(e.Forced)
+		}
+		return line
+	case agent.TextArrives:
+		w.tail += e.Text
+		if cut := len(w.tail) - maxTail; cut > 0 {
+			for cut < len(w.tail) && !utf8.RuneStart(w.tail[cut]) {
+				cut++
+			}
+			w.tail = w.tail[cut:]
+		}
+	case agent.CallBegins:
+		w.calls++
+		w.doing, w.since, w.tail = "calls "+Escape(e.Step)+" "+Escape(e.Tool), now, ""
+		return fmt.Sprintf("%-16s %s %s", "call", Escape(e.Step), Escape(e.Tool))
+	case agent.CallEnds:
+		w.doing, w.tail = "", ""
+		what := "ok"
+		if e.Record.Error != "" {
+			what = "not ok"
+		}
+		line := fmt.Sprintf("%-16s %s %s", what, Escape(e.Step), Escape(e.Tool))
+		if d := e.Record.Duration; d > 0 {
+			line += ", " + short(d)
+		}
+		return line + tail(Escape(e.Record.Error))
+	}
+	return ""
+}
+
+// draw puts the live line over the one before.
+func (w *AgentWatch) draw(now time.Time) {
+	if w.held {
+		return
+	}
+	width, _ := w.out.size()
+	line := fmt.Sprintf("round %d  %s  %s", w.round, plural(w.calls, "call"), short(now.Sub(w.start)))
+	if w.doing != "" {
+		line += "  " + w.doing + " " + short(now.Sub(w.since))
+	}
+	if text := strings.TrimSpace(w.tail); text != "" {
+		line += "  " + Escape(lastOf(text, width))
+	}
+	io.WriteString(w.out.w, eraseBelow+strong.Render(Fit(line, width-1)))
+	w.drawn = true
+}
+
+// lastOf is the end of a text, at most n characters of it.
+func lastOf(text string, n int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for utf8.RuneCountInString(text) > max(n/2, 1) {
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+	return text
+}
+
+func (w *AgentWatch) erase() {
+	if w.drawn {
+		io.WriteString(w.out.w, eraseBelow)
+		w.drawn = false
+	}
+}

@@ -1,0 +1,104 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world/internal/python"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Real is a number that the format keeps as a float: 1 is written 1.0.
+type Real float64
+
+// MarshalJSONTo writes the number as repr() writes a float.
+func (r Real) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return enc.WriteValue(jsontext.Value(python.Float(float64(r))))
+}
+
+// strict decodes the next value of dec into what into points at, refusing
+// members that are not known.
+func strict[T any](dec *jsontext.Decoder, into *T) error {
+	return json.UnmarshalDecode(dec, into, json.RejectUnknownMembers(true))
+}
+
+// Decode reads one strict JSON document: unknown and duplicate members, text
+// after the end and invalid UTF-8 are errors with the line.
+func Decode(text []byte, into any) error {
+	err := json.Unmarshal(text, into, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	line := 1
+	var at int64 = -1
+	switch e := err.(type) {
+	case *json.SemanticError:
+		at = e.ByteOffset
+	case *jsontext.SyntacticError:
+		at = e.ByteOffset
+	}
+	if at >= 0 {
+		line, _ = value.Position(text, int(at))
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// AppendDocument appends x as the format writes a file: UTF-8 without escapes
+// that are not needed, two spaces of indent, one line feed at the end.
+func AppendDocument(dst []byte, x any) ([]byte, error) {
+	var b bytes.Buffer
+	if err := json.MarshalWrite(&b, x, jsontext.WithIndent("  "), json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	return append(append(dst, b.Bytes()...), '\n'), nil
+}
+
+// WriteLines writes one object on each line, with a space after each comma and
+// colon.
+func WriteLines[T any](w io.Writer, xs []T) error {
+	var b []byte
+	for i := range xs {
+		text, err := json.Marshal(&xs[i], jsontext.SpaceAfterComma(true), jsontext.SpaceAfterColon(true), json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+		b = append(append(b[:0], text...), '\n')
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadLines reads one object from each line; blank lines are skipped. The error
+// names the line.
+func ReadLines[T any](text []byte) ([]T, error) {
+	out := []T{}
+	for n := 1; len(text) > 0; n++ {
+		line, rest, _ := bytes.Cut(text, []byte{'\n'})
+		text = rest
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		var x T
+		if err := json.Unmarshal(line, &x, json.RejectUnknownMembers(true)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// oneOf refuses a word that is not among those the format knows.
+func oneOf(what, word string, known ...string) error {
+	for _, k := range known {
+		if word == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s is not one of %v", what, strconv.Quote(word), known)
+}

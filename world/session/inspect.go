@@ -1,0 +1,45 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+)
+
+// An Info says what a session on disk is.
+type Info struct {
+	World      string `json:"world"` // the artifact digest of its worldbook
+	Revision   int64  `json:"revision"`
+	Turns      int    `json:"turns"`
+	Failed     int    `json:"failed_steps"`
+	ForkedFrom string `json:"forked_from"` // "" when it was not
+}
+
+// Inspect looks at a session without opening its worldbook, and without writing
+// to it.
+func Inspect(ctx context.Context, dir string) (info Info, err error) {
+	file, err := filepath.Abs(filepath.Join(dir, fileName))
+	if err != nil {
+		return info, err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return info, err
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	err = db.QueryRowContext(ctx, `SELECT (SELECT value FROM meta WHERE key = 'world'),
+		(SELECT max(revision) FROM (SELECT max(revision) AS revision FROM deltas UNION SELECT max(revision) FROM snapshots)),
+		(SELECT count(*) FROM memory), (SELECT count(*) FROM audit) - (SELECT count(*) FROM deltas),
+		ifnull((SELECT value FROM meta WHERE key = 'forked_from'), '')`).Scan(&info.World, &info.Revision, &info.Turns, &info.Failed, &info.ForkedFrom)
+	if err != nil {
+		return info, fmt.Errorf("session %s: %w", dir, err)
+	}
+	return info, nil
+}
