@@ -59,15 +59,18 @@ type Opened struct {
 	Declared []string
 
 	closers []io.Closer
+	groups  *group.List // of the programs of the sources
 }
 
-// Close ends what the sources started.
+// Close ends what the sources started, the programs of calls that were given up
+// included, and returns when nothing of it runs any more.
 func (o *Opened) Close() error {
 	var errs []error
 	for _, c := range o.closers {
 		errs = append(errs, c.Close())
 	}
 	o.closers = nil
+	o.groups.Close(command.StopGrace)
 	return errors.Join(errs...)
 }
 
@@ -93,7 +96,8 @@ func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
 	}
 	copied, doc := *c, *c.doc // faults found here are not the file's for good
 	c, copied.doc = &copied, &doc
-	o := &Opened{Approve: make(map[string]bool)}
+	o := &Opened{Approve: make(map[string]bool), groups: &group.List{Within: opt.Groups}}
+	opt.Groups = o.groups
 	c.readSecrets(o)
 	if err := c.doc.err(); err != nil {
 		return nil, err
