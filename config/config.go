@@ -173,7 +173,11 @@ type Effects struct {
 type Role tool.Role
 
 func (Role) choices() []string {
-	return []string{"target", "host", "path", "program", "content", "secret", "neutral"}
+	var names []string
+	for _, r := range tool.Roles() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // Always marks a tool every call of which a person must approve.
