@@ -59,6 +59,9 @@ type Options struct {
 type Gate struct {
 	opt  Options
 	flow *policy.Flow
+	// doubt and note are those of Rehearsed.
+	doubt func(call.Request) (code, message string)
+	note  string
 
 	mu      sync.Mutex
 	session *policy.Session // made when the run has an id, for rules that look at it; holding mu
@@ -76,6 +79,13 @@ func New(o Options) *Gate {
 		g.flow = o.Policy.Check(o.Plan, o.Author)
 	}
 	return g
+}
+
+// Rehearsed makes the gate ask a person also about calls that the policy allows
+// and of which doubt says why ("" is no doubt), and tells note to whoever is
+// asked about any call. It must be called before the first call is judged.
+func (g *Gate) Rehearsed(doubt func(call.Request) (code, message string), note string) {
+	g.doubt, g.note = doubt, note
 }
 
 // Digest is the digest of everything that a decision of this gate rests on,
