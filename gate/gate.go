@@ -227,6 +227,10 @@ func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.in(r).Judge(c)
+	code, doubt := "", ""
+	if g.doubt != nil {
+		code, doubt = g.doubt(r)
+	}
 	out := call.Decision{Code: d.Code, Message: d.Message, By: "policy", Facts: d.Value()}
 	switch d.Effect {
 	case policy.Deny:
@@ -234,12 +238,22 @@ func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 	case policy.Ask:
 		out.Verdict = machine.Ask
 	case policy.Allow:
-		if g.opt.Approve[r.Tool.Name] {
+		switch {
+		case g.opt.Approve[r.Tool.Name]:
 			out.Verdict, out.Code, out.By, out.Message = machine.Ask, policy.CodeNeedsApproval, "configuration", approveMessage(r.Tool.Name)
-			return out
+		case doubt != "":
+			out.Verdict, out.Code, out.By, out.Message, doubt = machine.Ask, code, "rehearsal", doubt, ""
+		default:
+			out.Verdict = machine.Allow
+			g.in(r).Begin(c)
 		}
-		out.Verdict = machine.Allow
-		g.in(r).Begin(c)
+	}
+	if out.Verdict == machine.Ask {
+		for _, more := range []string{doubt, g.note} {
+			if more != "" {
+				out.Message += "; " + more
+			}
+		}
 	}
 	return out
 }
