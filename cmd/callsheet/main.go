@@ -41,6 +41,9 @@ type cli struct {
 	Agent     agentCmd     `cmd:"" help:"Let a model do a task with tools, and answer in the shape of a schema."`
 	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
 	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
+	Rehearse  rehearseCmd  `cmd:"" help:"Run a plan on a stage made of recordings; nothing is called."`
+	Diff      diffCmd      `cmd:"" help:"Compare two recorded runs step by step, as a rehearsal with the real run."`
+	World     worldCmd     `cmd:"" help:"Make and play worlds: stages made of recordings."`
 	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`
 	Runs      runsCmd      `cmd:"" help:"List the recorded runs."`
 	Show      showCmd      `cmd:"" help:"Show a recorded run."`

@@ -14,12 +14,14 @@ import (
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world/rehearsal"
 )
 
 // began is how a run was judged when it began; it goes on in the same way.
 type began struct {
 	authorFlags
-	onAsk string
+	onAsk     string
+	rehearsal *rehearsal.Receipt // what it is held to; nil: nothing
 }
 
 // recallBegan reads what setup wrote.
@@ -29,7 +31,7 @@ func recallBegan(setup value.Value) began {
 		s, _ := v.Text()
 		return s
 	}
-	return began{authorFlags{Author: cmp.Or(text("author"), "user"), Task: text("task")}, text("on_ask")}
+	return began{authorFlags: authorFlags{Author: cmp.Or(text("author"), "user"), Task: text("task")}, onAsk: text("on_ask")}
 }
 
 // setup says where the tools of a run came from and how its calls are judged, so
@@ -59,6 +61,9 @@ func (f *toolFlags) setup(c *config.Config, b began, g *guard) (value.Value, err
 	}
 	if b.onAsk == string(gate.Refuse) {
 		ms = append(ms, value.Member{Key: "on_ask", Value: plain(b.onAsk)})
+	}
+	if b.rehearsal != nil {
+		ms = append(ms, value.Member{Key: "rehearsal", Value: plain(b.rehearsal.Run)})
 	}
 	err := file("stub", f.Stub)
 	if c != nil {
@@ -168,6 +173,16 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	if err != nil {
 		return err
 	}
+	if fork {
+		required := &rehearsalFlags{}
+		b.rehearsal, err = required.required(p.ctx, c, p.store, pl, tools, b.kind())
+	} else {
+		b.rehearsal, err = recallRehearsal(p.ctx, p.store, h.Setup)
+	}
+	if err != nil {
+		return err
+	}
+	p.holdTo(b.rehearsal, g)
 	if err := p.open(c, tools); err != nil {
 		return err
 	}
@@ -191,7 +206,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
 	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
 	p.oneByOne(g, h.Eager || h.Workers > 1)
-	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk}, g); err != nil {
+	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk, b.rehearsal}, g); err != nil {
 		return err
 	}
 	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {
