@@ -67,7 +67,7 @@ func (c *runCmd) Run(a *app) error {
 	if opt.Budget, lowered = machine.EffectiveBudget(s.plan, c.Budget, s.ceiling()); lowered {
 		a.err().Line("warning: the budget is lowered to %d by limits.budget of %s", *opt.Budget, s.config.File())
 	}
-	if p.opt.Setup, err = c.setup(s.config, began{c.authorFlags, c.OnAsk}, s.guard); err != nil {
+	if p.opt.Setup, err = c.setup(s.config, began{authorFlags: c.authorFlags, onAsk: c.OnAsk}, s.guard); err != nil {
 		return a.inJSON(err, c.JSON)
 	}
 	if !c.NoJournal {
