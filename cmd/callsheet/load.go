@@ -12,6 +12,7 @@ import (
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 )
@@ -70,6 +71,9 @@ func (f *toolFlags) open(ctx context.Context, a *app, c *config.Config, p *plan.
 	o, err := config.Open(ctx, c, opt)
 	if err != nil {
 		return nil, refusal{err}
+	}
+	if a.redact, err = secret.NewRedactor(o.Secrets); err != nil {
+		return nil, errors.Join(refusal{err}, o.Close())
 	}
 	return o, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool/command"
 	"github.com/callsheet/callsheet/tool/group"
@@ -68,7 +69,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr *os.File
 	environ        []string
-	running        group.List // the programs and servers of the tools
+	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
+	running        group.List       // the programs and servers of the tools
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -153,9 +155,9 @@ func (a *app) fail(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &refused):
-		a.err().Lines("callsheet: ", refused.Error())
+		a.err().Lines("callsheet: ", a.redact.Text(refused.Error()))
 		return exitRefused
 	}
-	a.err().Lines("callsheet: ", err.Error())
+	a.err().Lines("callsheet: ", a.redact.Text(err.Error()))
 	return exitFailed
 }
