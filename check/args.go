@@ -58,6 +58,12 @@ func (c *checker) args(i int, d *tool.Declaration) {
 		holes[r.Pointer] = c.output(r.Step, r.Path, r.HasPath)
 	}
 	args := s.Template.Fill(fill) // $$ is gone; references stand as they are, and are holes
+	args, secrets := d.SecretHoles(args)
+	if holes == nil {
+		holes = secrets
+	} else {
+		maps.Copy(holes, secrets)
+	}
 	for _, f := range d.Input.FitsWithHoles(args, holes) {
 		c.fail(i, InvalidArgs)
 		found := c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", value.Quoted(s.ID), value.Quoted(d.Name), f)

@@ -43,6 +43,7 @@ import (
 	"path/filepath"
 	"reflect"
 
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -62,7 +63,8 @@ type Config struct {
 	Journal   Journal       `yaml:"journal" doc:"The record of runs."`
 	Model     *Model        `yaml:"model" doc:"The language model that plans and agents ask."`
 
-	doc *document
+	doc   *document
+	rules *policy.Document // of Policy; nil: there is none
 }
 
 // A Source is one place that tools come from: exactly one of its first four
@@ -171,7 +173,11 @@ type Effects struct {
 type Role tool.Role
 
 func (Role) choices() []string {
-	return []string{"target", "host", "path", "program", "content", "secret", "neutral"}
+	var names []string
+	for _, r := range tool.Roles() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // Always marks a tool every call of which a person must approve.

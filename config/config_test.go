@@ -69,7 +69,7 @@ approve: destructive
 on_ask: {command: [/bin/true], deadline: 5s}
 limits: {budget: 100, deadline: 1h30m, output: 1MB, args: 2MiB, plan: {bytes: 1MiB, steps: 10, depth: 8}}
 secrets: {hub: {env: HUB_TOKEN}}
-policy: {rules: [{id: a}]}
+policy: {rules: [{id: a, effect: ask, tools: ["*"]}]}
 journal: {file: runs.db, contents: digests}
 model: {provider: openai, model: gpt, secret: hub, base_url: "http://127.0.0.1"}
 `
@@ -88,7 +88,7 @@ func TestEveryKey(t *testing.T) {
 	}; !cmp.Equal(got, []any{
 		5, "files", "fs_", time.Minute,
 		64 << 10, 6 * time.Second, true, `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","maximum":9007199254740993}}}`, 100,
-		1_000_000, 90 * time.Minute, `{"rules":[{"id":"a"}]}`, config.Contents("digests"), config.Always("always"),
+		1_000_000, 90 * time.Minute, `{"rules":[{"id":"a","effect":"ask","tools":["*"]}]}`, config.Contents("digests"), config.Always("always"),
 		true, true, "work",
 	}) {
 		t.Errorf("got %v", got)

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -58,6 +59,7 @@ type document struct {
 	at     map[string]place // by pointer: a scalar's own place, else its key's
 	keys   map[string]place // of every key, by the pointer of its value
 	faults []Fault
+	redact *secret.Redactor // of faults; nil: there are no secrets
 }
 
 // readDocument reads the text; its faults are in the document.
@@ -151,6 +153,7 @@ func (d *document) faultAt(t *token.Token, pointer, format string, args ...any) 
 
 func (d *document) add(f Fault) {
 	if len(d.faults) < maxFaults {
+		f.Message = d.redact.Text(f.Message)
 		d.faults = append(d.faults, f)
 	}
 }

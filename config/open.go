@@ -14,6 +14,8 @@ import (
 
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/arith"
 	"github.com/callsheet/callsheet/tool/command"
@@ -40,24 +42,35 @@ type Options struct {
 
 // Opened are the tools of a configuration, ready to be called.
 type Opened struct {
-	Set      *tool.Set
-	Limits   *call.Limits    // per tool; nil: none
-	Approve  map[string]bool // the tools every call of which a person must approve
-	Warnings []string        // names that look alike, tools that a server lists and that cannot be used
+	Set     *tool.Set
+	Limits  *call.Limits    // per tool; nil: none
+	Approve map[string]bool // the tools every call of which a person must approve
+	Policy  *policy.Policy  // compiled against the tools; nil: the configuration has none
+	// Secrets are those that are set in the environment, by name; Unset are the
+	// names of the others.
+	Secrets map[string]string
+	Unset   []string
+	// Untrusted are the tools of servers that are not trusted: what these say of
+	// them is anybody's text.
+	Untrusted []string
+	Warnings  []string // names that look alike, tools that a server lists and that cannot be used
 	// Declared are the tools that are only declared: without a stub they cannot
 	// be called.
 	Declared []string
 
 	closers []io.Closer
+	groups  *group.List // of the programs of the sources
 }
 
-// Close ends what the sources started.
+// Close ends what the sources started, the programs of calls that were given up
+// included, and returns when nothing of it runs any more.
 func (o *Opened) Close() error {
 	var errs []error
 	for _, c := range o.closers {
 		errs = append(errs, c.Close())
 	}
 	o.closers = nil
+	o.groups.Close(command.StopGrace)
 	return errors.Join(errs...)
 }
 
@@ -70,6 +83,8 @@ type origin struct {
 	refused []mcp.Refusal
 	err     error
 	named   bool // err names the source itself
+
+	untrusted bool // a server whose word about its tools is not believed
 }
 
 // Open starts the sources of c, which may be nil, and of the options. ctx bounds
@@ -81,8 +96,20 @@ func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
 	}
 	copied, doc := *c, *c.doc // faults found here are not the file's for good
 	c, copied.doc = &copied, &doc
+	o := &Opened{Approve: make(map[string]bool), groups: &group.List{Within: opt.Groups}}
+	opt.Groups = o.groups
+	c.readSecrets(o)
+	if err := c.doc.err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if doc.redact, err = secret.NewRedactor(o.Secrets); err != nil {
+		return nil, err
+	}
+	if opt.Log != nil {
+		opt.Log = slog.New(secret.LogHandler(doc.redact, opt.Log.Handler()))
+	}
 	origins := c.openAll(ctx, opt)
-	o := &Opened{Approve: make(map[string]bool)}
 	for _, from := range origins {
 		if from.closer != nil {
 			o.closers = append(o.closers, from.closer)
@@ -160,6 +187,7 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 
 func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, opt Options) ([]tool.Tool, error) {
 	m := s.MCP
+	from.untrusted = !m.Trust
 	cfg := mcp.Config{
 		Name: name, Prefix: s.Prefix, Command: m.Command, Dir: m.Dir, Env: make(map[string]string),
 		URL: m.URL, Headers: make(map[string]mcp.Header), Proxy: m.Proxy,
@@ -259,7 +287,7 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	var errs []error
 	refuse := func(from *origin, pointer, format string, args ...any) {
 		if from.pointer == "" {
-			errs = append(errs, fmt.Errorf("%s: %s", from.name, fmt.Sprintf(format, args...)))
+			errs = append(errs, fmt.Errorf("%s: %s", from.name, c.doc.redact.Text(fmt.Sprintf(format, args...))))
 		} else {
 			c.doc.fault(pointer, format, args...)
 		}
@@ -279,7 +307,7 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 			refuse(from, "", "%v", from.err)
 		}
 		for _, r := range from.refused {
-			o.Warnings = append(o.Warnings, fmt.Sprintf("%s: its tool %q is left out: %s", from.name, r.Name, r.Reason))
+			o.Warnings = append(o.Warnings, c.doc.redact.Text(fmt.Sprintf("%s: its tool %q is left out: %s", from.name, r.Name, r.Reason)))
 		}
 		for _, t := range from.tools {
 			if other := first[t.Name]; other != nil {
@@ -287,6 +315,12 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 				continue
 			}
 			first[t.Name] = from
+			if from.untrusted {
+				o.Untrusted = append(o.Untrusted, t.Name)
+			}
+			if err := tellsSecret(&t.Declaration, c.doc.redact); err != nil {
+				refuse(from, from.pointer, "%v", err)
+			}
 			tools = append(tools, t)
 		}
 	}
@@ -316,9 +350,12 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	}
 	if opt.Stub != "" {
 		o.Declared = nil
-		return o.stubs(opt)
+		if err := o.stubs(opt); err != nil {
+			return err
+		}
 	}
-	return nil
+	o.Policy = c.compilePolicy(o.Set.Catalogue())
+	return c.doc.err()
 }
 
 // stubs puts a stub's answers in the place of every tool.

@@ -83,7 +83,7 @@ func invoke(t *testing.T, o *config.Opened, name, args string) (string, error) {
 }
 
 func TestOpenAllSourcesTogether(t *testing.T) {
-	t.Setenv("CALLSHEET_TEST_TOKEN", "-s3cret")
+	t.Setenv("CALLSHEET_TEST_TOKEN", "-s3cret-token")
 	o, err := open(t, `
 secrets: {hub: {env: CALLSHEET_TEST_TOKEN}}
 sources:
@@ -106,7 +106,7 @@ limits: {output: 100B}
 	if got, want := names(o), "search sum m_echo m_search c_echo c_rm"; got != want {
 		t.Errorf("got the tools %s, want %s", got, want)
 	}
-	if out, err := invoke(t, o, "m_echo", `{"text":"hi"}`); err != nil || out != `"hi-s3cret"` {
+	if out, err := invoke(t, o, "m_echo", `{"text":"hi"}`); err != nil || out != `"hi-s3cret-token"` {
 		t.Errorf("the server: got %s %v", out, err)
 	}
 	if out, err := invoke(t, o, "c_echo", `{"x":"hi"}`); err != nil || out != `"-- hi"` {

@@ -44,7 +44,6 @@ type Verdict struct {
 
 // Options of a gate.
 type Options struct {
-	Run    string         // id, for rules that look at it; "" before it is known
 	Policy *policy.Policy // nil: policy.None
 	Author policy.Author  // of the calls
 	Plan   *plan.Plan     // whose steps are judged; nil for an agent
@@ -62,7 +61,7 @@ type Gate struct {
 	flow *policy.Flow
 
 	mu      sync.Mutex
-	session *policy.Session // holding mu
+	session *policy.Session // made when the run has an id, for rules that look at it; holding mu
 }
 
 var _ call.Follower = (*Gate)(nil)
@@ -72,7 +71,7 @@ func New(o Options) *Gate {
 	if o.Policy == nil {
 		o.Policy = policy.None
 	}
-	g := &Gate{opt: o, session: o.Policy.Session(o.Run, o.Author)}
+	g := &Gate{opt: o}
 	if o.Plan != nil {
 		g.flow = o.Policy.Check(o.Plan, o.Author)
 	}
@@ -150,6 +149,14 @@ func approveMessage(tool string) string {
 	return fmt.Sprintf("the configuration wants a person to approve every call of %s", tool)
 }
 
+// in is the session, begun with the run of the first request; holding mu.
+func (g *Gate) in(r call.Request) *policy.Session {
+	if g.session == nil {
+		g.session = g.opt.Policy.Session(r.Run, g.opt.Author)
+	}
+	return g.session
+}
+
 // call turns a request into what a policy judges.
 func (g *Gate) call(r call.Request) policy.Call {
 	c := policy.Call{Step: r.Step, Tool: r.Tool, Args: r.Args}
@@ -181,6 +188,7 @@ func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error)
 	switch g.opt.OnAsk {
 	case Refuse:
 		d.Verdict, d.Code = machine.Deny, policy.CodeNeedsApproval
+		d.Message += "; nobody is asked (--on-ask refuse)"
 		return d, nil
 	case Prompt:
 		if g.opt.Ask == nil {
@@ -198,7 +206,7 @@ func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error)
 		if v.Allow {
 			d.Verdict = machine.Allow
 			g.mu.Lock()
-			g.session.Begin(c.Approved())
+			g.in(r).Begin(c.Approved())
 			g.mu.Unlock()
 		}
 	}
@@ -208,7 +216,7 @@ func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error)
 func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	d := g.session.Judge(c)
+	d := g.in(r).Judge(c)
 	out := call.Decision{Code: d.Code, Message: d.Message, By: "policy", Facts: d.Value()}
 	switch d.Effect {
 	case policy.Deny:
@@ -221,7 +229,7 @@ func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 			return out
 		}
 		out.Verdict = machine.Allow
-		g.session.Begin(c)
+		g.in(r).Begin(c)
 	}
 	return out
 }
@@ -234,7 +242,7 @@ func (g *Gate) Allowed(r call.Request) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.session.Begin(c)
+	g.in(r).Begin(c)
 }
 
 // Ended implements [call.Follower].
@@ -253,5 +261,5 @@ func (g *Gate) Ended(r call.Request, o call.Outcome) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.session.End(c, string(status), o.Output)
+	g.in(r).End(c, string(status), o.Output)
 }

@@ -38,6 +38,9 @@ func Fork(ctx context.Context, store *journal.Store, origin string, p *plan.Plan
 	if err != nil {
 		return nil, err
 	}
+	if err := h.mustBeLive(); err != nil {
+		return nil, err
+	}
 	if h.Contents != Full {
 		return nil, fmt.Errorf("run %s: %w", origin, ErrDigestsOnly)
 	}
@@ -70,7 +73,7 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 		name = p.Name
 	}
 	jr, err := store.Create(ctx, journal.Start{
-		Kind: KindPlan, Name: name, Plan: p.Digest(), Catalogue: c.Digest(), Policy: opt.Policy,
+		Kind: opt.kind(), Name: name, Plan: p.Digest(), Catalogue: c.Digest(), Policy: opt.Policy,
 		Body: startBody(p, c, &opt, budget, origin, forked),
 	})
 	if err != nil {
@@ -128,6 +131,9 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 
 // fits refuses to go on under anything but what the run began with.
 func fits(sum journal.Summary, contents Contents, used map[string]string, began journal.Header, c *tool.Catalogue, opt Options) error {
+	if began.Kind == KindRehearsal {
+		return fmt.Errorf("run %s: %w", sum.ID, ErrRehearsal)
+	}
 	switch {
 	case sum.Finished:
 		return fmt.Errorf("run %s: %w", sum.ID, ErrOver)
@@ -290,11 +296,16 @@ func finish(ctx context.Context, jr *journal.Run, opt *Options, seal sealer, rep
 	if err != nil {
 		return errors.Join(err, jr.Close())
 	}
+	var receipt value.Value
+	if opt.Receipt != nil {
+		receipt = opt.Receipt(report)
+	}
 	_, err = jr.Finish(ctx, journal.Record{Kind: kindEnd, Status: status, Body: of(
 		value.Member{Key: "status", Value: text(status)},
 		value.Member{Key: "calls", Value: value.Int(int64(report.Calls))},
 		value.Member{Key: "report_digest", Value: text(core.Digest().String())},
 		value.Member{Key: "report", Value: kept},
+		value.Member{Key: "receipt", Value: receipt},
 	)})
 	return errors.Join(err, jr.Close())
 }

@@ -11,12 +11,17 @@ import (
 
 // CheckArgs judges resolved args against the declaration: the input schema, and
 // names that it does not declare (spec/plan.md §3). nil means that they fit.
-// The failure has code "invalid_args" and names every fault and its path.
+// The failure has code "invalid_args" and names every fault and its path. The
+// name of a secret counts as a text of which nothing else is known.
 func (d *Declaration) CheckArgs(args value.Value) *Failure {
 	if d.Input == nil {
 		return nil
 	}
+	shown, holes := d.SecretHoles(args)
 	faults := d.Input.Validate(args)
+	if holes != nil {
+		faults = d.Input.FitsWithHoles(shown, holes)
+	}
 	undeclared := d.Undeclared(args)
 	if len(faults) == 0 && len(undeclared) == 0 {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -63,6 +64,26 @@ func IsSecretName(v value.Value) bool {
 	}
 	_, ok := v.Get("$secret")
 	return ok
+}
+
+// anyText is what stands for a name of a secret: the secret itself is a text.
+var anyText = schema.MustCompile(`{"type":"string"}`)
+
+// SecretHoles are args with a text in place of every name of a secret, and where
+// these stand, as [schema.Schema.FitsWithHoles] takes them: a schema is about the
+// secret, which nobody sees here. holes is nil when there is none.
+func (d *Declaration) SecretHoles(args value.Value) (shown value.Value, holes map[string]*schema.Schema) {
+	shown = d.MapSecrets(args, func(pointer string, v value.Value) value.Value {
+		if !IsSecretName(v) {
+			return v
+		}
+		if holes == nil {
+			holes = make(map[string]*schema.Schema)
+		}
+		holes[pointer] = anyText
+		return value.MustText("")
+	})
+	return shown, holes
 }
 
 // Redact returns args as they may be shown: {"$redacted": "secret"} stands for

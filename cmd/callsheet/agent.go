@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/callsheet/callsheet/agent"
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
@@ -46,8 +46,8 @@ func (f *agentFlags) show() *showFlags {
 }
 
 // setup is what resume needs of the flags.
-func (f *agentFlags) setup(c *config.Config, more ...value.Member) (value.Value, error) {
-	tools, err := f.toolFlags.setup(c)
+func (f *agentFlags) setup(c *config.Config, g *guard, more ...value.Member) (value.Value, error) {
+	tools, err := f.toolFlags.setup(c, began{onAsk: f.OnAsk}, g)
 	if err != nil {
 		return value.Value{}, err
 	}
@@ -125,11 +125,15 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	if err != nil {
 		return err
 	}
+	g, err := p.guard(tools, nil, author(policy.Agent, task, tools))
+	if err != nil {
+		return err
+	}
 	if err := p.open(cfg, tools); err != nil {
 		return err
 	}
 	defer p.close()
-	if p.opt.Setup, err = c.setup(cfg); err != nil {
+	if p.opt.Setup, err = c.setup(cfg, g); err != nil {
 		return err
 	}
 	if !c.NoJournal {
@@ -279,15 +283,6 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 	return r.ended(res, failed)
 }
 
-// indented is a value for people who read it.
-func indented(v value.Value) []byte {
-	text := jsontext.Value(v.String())
-	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
-		text = jsontext.Value(v.String())
-	}
-	return append(text, '\n')
-}
-
 // resultJSON is what --json prints of a run that was begun, however it ended.
 func resultJSON(res *agent.Result[value.Value], failed error) value.Value {
 	submission := res.Submitted
@@ -432,6 +427,10 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	defer tools.Close()
 	if h.Role == roleOfPlans {
 		return resumePlanning(p, h, m, c, tools)
+	}
+	p.flags.OnAsk = cmp.Or(p.flags.OnAsk, recallBegan(h.Setup).onAsk)
+	if _, err := p.guard(tools, nil, author(policy.Agent, h.Task.User, tools)); err != nil {
+		return err
 	}
 	if err := p.open(c, tools); err != nil {
 		return err

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/config"
-	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
@@ -23,62 +19,6 @@ import (
 	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/value"
 )
-
-// approvals asks a person about the tools that the configuration names.
-type approvals map[string]bool
-
-var _ call.Gate = approvals{}
-
-// Judge asks for every call of a tool that needs approval.
-func (g approvals) Judge(_ context.Context, r call.Request) (call.Decision, error) {
-	if !g[r.Tool.Name] {
-		return call.Decision{Verdict: machine.Allow, By: "configuration"}, nil
-	}
-	return call.Decision{
-		Verdict: machine.Ask, Code: "needs_approval", By: "configuration", Facts: value.NullValue(),
-		Message: fmt.Sprintf("the configuration wants a person to approve calls of %s", r.Tool.Name),
-	}, nil
-}
-
-// digest is what a run that goes on must find unchanged.
-func (g approvals) digest() value.Digest {
-	var names []value.Value
-	for _, name := range slices.Sorted(maps.Keys(g)) {
-		names = append(names, plain(name))
-	}
-	return value.ObjectOf(value.Member{Key: "approve", Value: value.ListOf(names...)}).Digest()
-}
-
-// asker puts the questions of a gate to the person at the terminal, or answers
-// as --on-ask says.
-type asker struct {
-	rule   call.Gate
-	refuse bool
-	prompt *terminal.Prompt // nil: the run pauses
-	hold   func() func()    // takes the live view away
-}
-
-// asking wraps a gate as --on-ask says.
-func (p *performance) asking(rule call.Gate) (call.Gate, error) {
-	g := &asker{rule: rule}
-	switch p.flags.OnAsk {
-	case "pause":
-		return rule, nil
-	case "refuse":
-		g.refuse = true
-		return g, nil
-	}
-	screen := p.app.person()
-	if screen == nil {
-		if p.flags.OnAsk == "prompt" {
-			return nil, refuse("--on-ask prompt: there is no terminal to ask at")
-		}
-		return rule, nil
-	}
-	g.prompt = terminal.NewPrompt(screen, p.app.stdin)
-	g.hold = p.hold
-	return g, nil
-}
 
 // person is where somebody who sits at standard input reads: standard error, or
 // the terminal itself where that is redirected. nil: nobody is there.
@@ -95,35 +35,6 @@ func (a *app) person() *terminal.Output {
 		return nil
 	}
 	return terminal.Open(tty, a.environ)
-}
-
-// Judge asks at once. An answer is the decision; without one the question stays
-// open.
-func (g *asker) Judge(ctx context.Context, r call.Request) (call.Decision, error) {
-	d, err := g.rule.Judge(ctx, r)
-	if err != nil || d.Verdict != machine.Ask {
-		return d, err
-	}
-	if g.refuse {
-		d.Verdict, d.Message = machine.Deny, d.Message+"; nobody is asked (--on-ask refuse)"
-		return d, nil
-	}
-	release := g.hold()
-	defer release()
-	choice, why := g.prompt.Ask(ctx, terminal.Question{
-		Step: r.Step, Tool: r.Tool.Name, Decl: r.Tool, Args: r.Tool.Redact(r.Args), Code: d.Code, Message: d.Message,
-	})
-	who := record.Whoami()
-	switch choice {
-	case terminal.Approve:
-		return call.Decision{Verdict: machine.Allow, Code: "person", By: who, Message: "a person said yes (" + who + ")"}, nil
-	case terminal.Deny:
-		d = call.Decision{Verdict: machine.Deny, Code: "person", By: who, Message: "a person said no (" + who + ")"}
-		if why != "" {
-			d.Message += ": " + why
-		}
-	}
-	return d, nil
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/gate"
 )
 
 type checkCmd struct {
@@ -37,6 +38,11 @@ func (c *checkCmd) Run(a *app) error {
 		return err
 	}
 	defer s.Close()
+	if s.plan != nil {
+		if s.guard, err = newGuard(s.tools, gate.Options{Author: c.author(s.tools), Plan: s.plan}); err != nil {
+			return err
+		}
+	}
 	report := s.check(&c.planFlags)
 	out := a.out()
 	if c.Fix {

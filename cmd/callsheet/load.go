@@ -11,6 +11,7 @@ import (
 	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 )
@@ -98,6 +99,7 @@ type planFlags struct {
 	Plan   string `arg:"" help:"The plan, - for standard input."`
 	Budget *int   `help:"Calls at most, in place of the plan's own budget." placeholder:"N"`
 	Strict bool   `help:"Refuse a plan with errors, unknown fields, or a worst case over its budget."`
+	authorFlags
 	toolFlags
 }
 
@@ -106,7 +108,12 @@ func (f *planFlags) Validate() error {
 	if f.Budget != nil && *f.Budget < 0 {
 		return fmt.Errorf("--budget is %d; a budget is at least 0", *f.Budget)
 	}
-	return nil
+	return f.authorFlags.Validate()
+}
+
+// author is who wrote the plan.
+func (f *planFlags) author(tools *config.Opened) policy.Author {
+	return author(f.kind(), f.Task, tools)
 }
 
 // read returns the text of the plan: never more than one byte beyond the limit,
@@ -156,6 +163,7 @@ type script struct {
 	plan   *plan.Plan // nil: the document was refused
 	config *config.Config
 	tools  *config.Opened // nil when the document was refused
+	guard  *guard         // nil when the document was refused
 }
 
 // Close ends what the tools started.
@@ -206,23 +214,8 @@ func (s *script) options(f *planFlags) check.Options {
 	if c := s.catalogue(); len(c.All()) > 0 {
 		o.Catalogue = c
 	}
-	o.Policy = s.asks
+	o.Policy = func(p *plan.Plan) []check.Diagnostic { return s.guard.findings(p, s.catalogue()) }
 	return o
-}
-
-// asks are the steps whose calls a person must approve, as far as the
-// configuration says so.
-func (s *script) asks(p *plan.Plan) []check.Diagnostic {
-	var found []check.Diagnostic
-	for i := range p.Steps {
-		if step := &p.Steps[i]; s.tools.Approve[step.Tool] {
-			found = append(found, check.Diagnostic{
-				Code: check.NeedsApproval, Severity: check.Warning, Step: step.ID, Pointer: p.Pointer(i) + "/tool",
-				Message: fmt.Sprintf("a person must approve the call of %q", step.Tool),
-			})
-		}
-	}
-	return found
 }
 
 func (s *script) catalogue() *tool.Catalogue { return s.tools.Set.Catalogue() }

@@ -53,6 +53,8 @@ type cli struct {
 	Rm        rmCmd        `cmd:"" help:"Remove recorded runs; a tombstone stays."`
 	Prune     pruneCmd     `cmd:"" help:"Remove old runs; tombstones stay."`
 	Audit     auditCmd     `cmd:"" help:"Verify or export the record of a run."`
+	Init      initCmd      `cmd:"" help:"Write a first callsheet.yaml."`
+	Policy    policyCmd    `cmd:"" help:"Check, test or explain the policy."`
 	Import    importCmd    `cmd:"" help:"Make a plan of what others write."`
 	Schema    schemaCmd    `cmd:"" help:"Print the JSON Schema of a plan or of callsheet.yaml."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`

@@ -106,14 +106,6 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 			return err
 		}
 	}
-	if len(tools.Approve) > 0 {
-		rule := approvals(tools.Approve)
-		g, err := p.asking(rule)
-		if err != nil {
-			return err
-		}
-		p.opt.Run.Gate, p.opt.Policy = g, rule.digest()
-	}
 	for _, w := range tools.Warnings {
 		p.app.err().Line("warning: %s", w)
 	}

@@ -10,9 +10,12 @@ import (
 	"github.com/callsheet/callsheet/agent"
 	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/planner"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/value"
@@ -91,14 +94,18 @@ func (c *planCmd) run(a *app, p *performance) error {
 		performance: p, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, trace: c.Trace, out: c.Out,
 		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(cfg)}, running: c.Go,
 	}
-	if w.setup, err = c.setup(cfg, w.kept()...); err != nil {
+	g, err := newGuard(tools, gate.Options{Author: author(policy.Planner, task, tools)})
+	if err != nil {
+		return refusal{err}
+	}
+	if w.setup, err = c.setup(cfg, g, w.kept()...); err != nil {
 		return err
 	}
 	if !c.Go {
 		draft, res, err := w.write(nil)
 		return w.report(draft, res, err)
 	}
-	runSetup, err := c.toolFlags.setup(cfg)
+	runSetup, err := c.toolFlags.setup(cfg, began{authorFlags{Author: "model", Task: task}, c.OnAsk}, g)
 	if err != nil {
 		return err
 	}
@@ -134,12 +141,21 @@ func (w *writing) session(earlier *planner.Earlier) (*planner.Session, error) {
 	s := &script{config: w.config, tools: w.tools}
 	session, err := planner.New(planner.Config{
 		Task: w.task, Catalogue: w.tools.Set.Catalogue(), Settings: w.settings, Earlier: earlier,
-		Check: check.Options{Budget: w.budget, Ceiling: s.ceiling(), Limits: w.config.PlanLimits(), Policy: s.asks},
+		Check: check.Options{Budget: w.budget, Ceiling: s.ceiling(), Limits: w.config.PlanLimits(), Policy: w.findings},
 	})
 	if err != nil {
 		return nil, refusal{err}
 	}
 	return session, nil
+}
+
+// findings are what the policy will ask or deny of a plan that the model wrote.
+func (w *writing) findings(p *plan.Plan) []check.Diagnostic {
+	g, err := newGuard(w.tools, gate.Options{Author: author(policy.Planner, w.task, w.tools), Plan: p})
+	if err != nil {
+		return nil // the secrets cannot be had, which was said before the model was asked
+	}
+	return g.findings(p, w.tools.Set.Catalogue())
 }
 
 // agentOf is the planning agent of a session. No gate is asked: it calls nothing
@@ -255,6 +271,14 @@ func (w *writing) perform(replans int, setup value.Value) error {
 		if err := w.deliver(d, false); err != nil {
 			return err
 		}
+		g, err := w.guard(w.tools, d.Plan, author(policy.Planner, w.task, w.tools))
+		if err != nil {
+			return err
+		}
+		if !g.mayStart(d.Plan, w.tools.Set.Catalogue(), w.flags.OnAsk) {
+			return w.app.refusedPlan("", check.Plan(d.Plan, check.Options{Catalogue: w.tools.Set.Catalogue(), Policy: w.findings}), w.flags.JSON)
+		}
+		w.oneByOne(g, false)
 		w.opt.Setup, w.opt.AskRepeats = setup, origin != ""
 		w.opt.Name = title(w.task)
 		w.prepare(d)

@@ -1,21 +1,40 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/value"
 )
 
-// setup says where the tools of a run came from, so that resume finds them
-// again. c is the configuration that held, nil without one.
-func (f *toolFlags) setup(c *config.Config) (value.Value, error) {
+// began is how a run was judged when it began; it goes on in the same way.
+type began struct {
+	authorFlags
+	onAsk string
+}
+
+// recallBegan reads what setup wrote.
+func recallBegan(setup value.Value) began {
+	text := func(key string) string {
+		v, _ := setup.Get(key)
+		s, _ := v.Text()
+		return s
+	}
+	return began{authorFlags{Author: cmp.Or(text("author"), "user"), Task: text("task")}, text("on_ask")}
+}
+
+// setup says where the tools of a run came from and how its calls are judged, so
+// that resume finds both again. c is the configuration that held, nil without one.
+func (f *toolFlags) setup(c *config.Config, b began, g *guard) (value.Value, error) {
 	var tools []value.Value
 	for _, t := range f.Tools {
 		if t != "demo" && t != "arith" {
@@ -34,6 +53,12 @@ func (f *toolFlags) setup(c *config.Config) (value.Value, error) {
 		path, err := filepath.Abs(path)
 		ms = append(ms, value.Member{Key: key, Value: plain(path)})
 		return err
+	}
+	if b.kind() != policy.Person {
+		ms = append(ms, value.Member{Key: "author", Value: plain(b.Author)}, value.Member{Key: "task", Value: plain(g.vault.RedactText(b.Task))})
+	}
+	if b.onAsk == string(gate.Refuse) {
+		ms = append(ms, value.Member{Key: "on_ask", Value: plain(b.onAsk)})
 	}
 	err := file("stub", f.Stub)
 	if c != nil {
@@ -137,6 +162,12 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	if len(tools.Declared) > 0 {
 		return onlyDeclared(tools.Declared, "")
 	}
+	b := recallBegan(h.Setup)
+	p.flags.OnAsk = cmp.Or(p.flags.OnAsk, b.onAsk)
+	g, err := p.guard(tools, pl, author(b.kind(), b.Task, tools))
+	if err != nil {
+		return err
+	}
 	if err := p.open(c, tools); err != nil {
 		return err
 	}
@@ -159,7 +190,8 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	o := &p.opt.Run
 	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
 	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
-	if p.opt.Setup, err = f.toolFlags.setup(c); err != nil {
+	p.oneByOne(g, h.Eager || h.Workers > 1)
+	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk}, g); err != nil {
 		return err
 	}
 	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {

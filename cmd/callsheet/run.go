@@ -42,7 +42,7 @@ func (c *runCmd) Validate() error {
 func (c *runCmd) Run(a *app) error {
 	p := newPerformance(a, &c.showFlags)
 	defer p.stop()
-	s, err := c.prepare(p.ctx, a)
+	s, err := c.prepare(p)
 	if err != nil {
 		return a.inJSON(err, c.JSON)
 	}
@@ -56,6 +56,7 @@ func (c *runCmd) Run(a *app) error {
 	if c.Parallel != nil {
 		opt.Workers = *c.Parallel
 	}
+	p.oneByOne(s.guard, c.Eager || opt.Workers > 1)
 	if s.config != nil {
 		opt.MaxArgs = int(s.config.Limits.Args)
 	}
@@ -66,7 +67,7 @@ func (c *runCmd) Run(a *app) error {
 	if opt.Budget, lowered = machine.EffectiveBudget(s.plan, c.Budget, s.ceiling()); lowered {
 		a.err().Line("warning: the budget is lowered to %d by limits.budget of %s", *opt.Budget, s.config.File())
 	}
-	if p.opt.Setup, err = c.setup(s.config); err != nil {
+	if p.opt.Setup, err = c.setup(s.config, began{c.authorFlags, c.OnAsk}, s.guard); err != nil {
 		return a.inJSON(err, c.JSON)
 	}
 	if !c.NoJournal {
@@ -86,21 +87,30 @@ func (c *runCmd) Run(a *app) error {
 }
 
 // prepare loads the plan and refuses what must not start.
-func (c *runCmd) prepare(ctx context.Context, a *app) (*script, error) {
-	s, err := a.load(ctx, &c.planFlags)
+func (c *runCmd) prepare(p *performance) (*script, error) {
+	s, err := p.app.load(p.ctx, &c.planFlags)
 	if err != nil {
 		return nil, err
 	}
+	if s.plan != nil {
+		s.guard, err = p.guard(s.tools, s.plan, c.author(s.tools))
+	}
 	switch {
+	case err != nil:
 	case s.plan == nil:
-		err = a.refusedPlan(s.file, s.check(&c.planFlags), c.JSON)
+		err = p.app.refusedPlan(s.file, s.check(&c.planFlags), c.JSON)
 	case len(s.catalogue().All()) == 0 && len(s.plan.Steps) > 0:
 		err = errNoTools
 	case len(s.tools.Declared) > 0:
 		err = onlyDeclared(s.tools.Declared, "")
-	case c.Strict:
-		if r := s.check(&c.planFlags); !r.OK {
-			err = a.refusedPlan(s.file, r, c.JSON)
+	default:
+		may := s.guard.mayStart(s.plan, s.catalogue(), c.OnAsk)
+		if may && !c.Strict {
+			break
+		}
+		if r := s.check(&c.planFlags); !r.OK || !may {
+			r.OK = false
+			err = p.app.refusedPlan(s.file, r, c.JSON)
 		}
 	}
 	if err != nil {

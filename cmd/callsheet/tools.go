@@ -40,11 +40,7 @@ func (c *listCmd) Run(a *app) error {
 	}
 	all := o.Set.Catalogue().All()
 	if c.JSON {
-		list := make([]value.Value, len(all))
-		for i, d := range all {
-			list[i] = listed(d)
-		}
-		return a.print(value.ObjectOf(value.Member{Key: "tools", Value: value.ListOf(list...)}))
+		return a.print(tool.Listing(all))
 	}
 	var rows [][]terminal.Cell
 	for _, d := range all {
@@ -125,7 +121,7 @@ func (c *toolCmd) Run(a *app) error {
 		}
 		out.Line("")
 		out.Line("%s schema:", of.what)
-		out.Lines("  ", string(indented(doc)))
+		out.Lines("  ", strings.TrimSuffix(string(indented(doc)), "\n"))
 	}
 	return nil
 }
@@ -169,29 +165,6 @@ func effects(e tool.Effects, approve bool) string {
 	return strings.Join(words, ", ")
 }
 
-// listed is a declaration as MCP's tools/list has it.
-func listed(d *tool.Declaration) value.Value {
-	text := func(s string) value.Value { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")) }
-	m := []value.Member{{Key: "name", Value: text(d.Name)}}
-	if d.Description != "" {
-		m = append(m, value.Member{Key: "description", Value: text(d.Description)})
-	}
-	if d.Input != nil {
-		m = append(m, value.Member{Key: "inputSchema", Value: d.Input.Value()})
-	}
-	if d.Output != nil {
-		m = append(m, value.Member{Key: "outputSchema", Value: d.Output.Value()})
-	}
-	e := d.Effects
-	m = append(m, value.Member{Key: "annotations", Value: value.ObjectOf(
-		value.Member{Key: "readOnlyHint", Value: value.BoolValue(e.ReadOnly)},
-		value.Member{Key: "destructiveHint", Value: value.BoolValue(e.Destructive)},
-		value.Member{Key: "idempotentHint", Value: value.BoolValue(e.Idempotent)},
-		value.Member{Key: "openWorldHint", Value: value.BoolValue(e.OpenWorld)},
-	)})
-	return value.ObjectOf(m...)
-}
-
 type callCmd struct {
 	Name string `arg:"" help:"The tool."`
 	Args string `arg:"" optional:"" default:"{}" help:"Its args as JSON, - for standard input."`
@@ -229,7 +202,14 @@ func (c *callCmd) Run(a *app) error {
 	if len(o.Declared) > 0 && o.Set.Handler(c.Name) == nil {
 		return refuse("the tool %q is only declared and cannot be called", c.Name)
 	}
-	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits}) // whoever types a call has approved it
+	g, err := typed(o, p)
+	if err != nil {
+		return err
+	}
+	if found := g.vault.Findings(p, o.Set.Catalogue()); len(found) > 0 {
+		return refuse("%s", found[0].Message)
+	}
+	report, err := run.Do(ctx, p, o.Set, run.Options{Limits: o.Limits, Gate: g.gate, Vault: g.vault})
 	if err != nil {
 		return err
 	}
