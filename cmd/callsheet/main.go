@@ -14,8 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -71,6 +74,7 @@ type app struct {
 	environ        []string
 	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
 	running        group.List       // the programs and servers of the tools
+	settles        atomic.Bool      // an interrupt is for the command to handle
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -97,7 +101,21 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	go a.leave()
 	os.Exit(a.main(os.Args[1:]))
+}
+
+// leave ends the process at an interrupt, and the programs of its tools with it,
+// unless the command has something to settle first.
+func (a *app) leave() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for range signals {
+		if !a.settles.Load() {
+			a.running.Kill()
+			os.Exit(exitInterrupted)
+		}
+	}
 }
 
 func (a *app) main(args []string) int {

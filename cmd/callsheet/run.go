@@ -131,6 +131,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupted = new(atomic.Bool)
+	a.settles.Store(true)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -149,6 +150,7 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 		}
 	}()
 	return ctx, interrupted, func() {
+		a.settles.Store(false)
 		signal.Stop(signals)
 		close(signals)
 		cancel()
