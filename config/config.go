@@ -108,6 +108,10 @@ type Header struct {
 	Prefix string `yaml:"prefix" doc:"Text before it, as in \"Bearer \"."`
 }
 
+func (Header) hint() string {
+	return `name a secret, as in {secret: NAME, prefix: "Bearer "}; its value is in an environment variable, never in this file`
+}
+
 // A Command is a tool that runs a program; see package tool/command.
 type Command struct {
 	Description  string      `yaml:"description" doc:"What the tool does, for models."`

@@ -119,7 +119,7 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	}
 	defer tools.Close()
 	if len(tools.Declared) > 0 {
-		return refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", tools.Declared[0], len(tools.Declared))
+		return onlyDeclared(tools.Declared, "")
 	}
 	m, err := c.modelFlags.open()
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -106,11 +108,36 @@ func (a *app) main(args []string) int {
 	if err != nil {
 		return a.fail(err)
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(rewritten(args))
 	if err != nil {
 		return a.fail(refuse("%w; see callsheet --help", err))
 	}
 	return a.fail(parsed.Run())
+}
+
+// rewritten are args as the parser knows them: "help run" is "run --help", and a
+// number after a flag is its value, even a negative one.
+func rewritten(args []string) []string {
+	if len(args) > 0 && args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && i+1 < len(args) && negative(args[i+1]) {
+			i++
+			arg += "=" + args[i]
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func negative(arg string) bool {
+	return len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9'
 }
 
 // fail says what went wrong and gives the exit code.

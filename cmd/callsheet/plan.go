@@ -75,7 +75,7 @@ func (c *planCmd) run(a *app, p *performance) error {
 	case len(tools.Set.Catalogue().All()) == 0:
 		return errNoTools
 	case c.Go && len(tools.Declared) > 0:
-		return refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place, or leave out --run", tools.Declared[0], len(tools.Declared))
+		return onlyDeclared(tools.Declared, ", or leave out --run")
 	}
 	m, err := c.modelFlags.open()
 	if err != nil {

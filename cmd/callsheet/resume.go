@@ -151,20 +151,16 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 			return err
 		}
 		if pl, err = plan.Decode(text, c.PlanLimits()); err != nil {
-			return refuse("%s: %w", planFile, err)
+			return refuse("%s: %w", named(planFile), err)
 		}
 	}
-	names := make([]string, len(pl.Steps))
-	for i := range pl.Steps {
-		names[i] = pl.Steps[i].Tool
-	}
-	tools, err := f.toolFlags.open(p.ctx, p.app, c, names)
+	tools, err := f.toolFlags.open(p.ctx, p.app, c, pl)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
 	if len(tools.Declared) > 0 {
-		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", tools.Declared[0])
+		return onlyDeclared(tools.Declared, "")
 	}
 	b := recallBegan(h.Setup)
 	p.flags.OnAsk = cmp.Or(p.flags.OnAsk, b.onAsk)

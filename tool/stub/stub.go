@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,9 @@ func read(v value.Value) (answer, []*tool.FileError) {
 	}
 	return answer{failure: tool.AsFailure(f)}, faults
 }
+
+// Steps lists the ids that the file answers for, in its order.
+func (a *Answers) Steps() []string { return slices.Clone(a.ids) }
 
 // Handler answers a call by its step, whatever the tool and the args.
 func (a *Answers) Handler() tool.Handler {
