@@ -77,7 +77,7 @@ func (c *planCmd) run(a *app, p *performance) error {
 	case c.Go && len(tools.Declared) > 0:
 		return onlyDeclared(tools.Declared, ", or leave out --run")
 	}
-	m, err := c.modelFlags.open()
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}
