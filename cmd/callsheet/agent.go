@@ -122,7 +122,7 @@ func (c *agentCmd) run(a *app, p *performance) error {
 		return onlyDeclared(tools.Declared, "")
 	}
 	task = a.redact.Text(task)
-	m, err := c.modelFlags.open()
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	if err := f.fill(c); err != nil {
 		return err
 	}
-	m, err := f.modelFlags.open()
+	m, err := f.modelFlags.open(c)
 	if err != nil {
 		return err
 	}
