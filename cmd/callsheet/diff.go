@@ -66,7 +66,7 @@ func (c *diffCmd) Run(a *app) error {
 				*pair
 			}{{"status", d.Status}, {"args", d.Args}, {"output", d.Output}} {
 				if m.pair != nil {
-					rows = append(rows, terminal.Cells(d.Step, m.what, value.Excerpt(m.A.String(), maxShown), value.Excerpt(m.B.String(), maxShown)))
+					rows = append(rows, terminal.Cells(d.Step, m.what, value.Excerpt(m.A.String()), value.Excerpt(m.B.String())))
 				}
 			}
 		}
@@ -77,9 +77,6 @@ func (c *diffCmd) Run(a *app) error {
 	}
 	return nil
 }
-
-// maxShown is how much of a value a line of differences shows.
-const maxShown = 200
 
 // reportOf is the report of a stored run of a plan.
 func reportOf(ctx context.Context, store *journal.Store, prefix string) (*machine.Report, error) {
