@@ -45,7 +45,7 @@ func (a *app) printDocument(doc any) error {
 // readFlags say how recordings are read.
 type readFlags struct {
 	Redact  []string `help:"Replace what matches this regular expression before anything is derived from the text. May be repeated." placeholder:"PATTERN" sep:"none"`
-	Secrets string   `help:"A catalogue whose secret args are replaced wherever their values stand." placeholder:"FILE"`
+	Secrets string   `help:"A configuration: the values of the args to which it gives the role secret are replaced wherever they stand." placeholder:"FILE"`
 	Quiet   bool     `help:"Show nothing but errors."`
 }
 
@@ -60,7 +60,11 @@ func (f *readFlags) options(a *app) (episode.Options, error) {
 		o.Redact = append(o.Redact, re)
 	}
 	if f.Secrets != "" {
-		tools, err := config.Declare(nil, config.Options{Tools: []string{f.Secrets}}, nil)
+		c, err := config.Load(f.Secrets)
+		if err != nil {
+			return o, refuse("--secrets: %w", err)
+		}
+		tools, err := config.Declare(c, config.Options{}, nil)
 		if err != nil {
 			return o, refuse("--secrets: %w", err)
 		}
