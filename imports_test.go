@@ -41,7 +41,7 @@ var levels = map[string]int{
 	"record":        9,
 	"planner":       9,
 	"terminal":      9,
-	"world":         9,
+	"world":         10,
 	"cmd/callsheet": 11,
 }
 

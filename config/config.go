@@ -109,6 +109,10 @@ type Header struct {
 	Prefix string `yaml:"prefix" doc:"Text before it, as in \"Bearer \"."`
 }
 
+func (Header) hint() string {
+	return `name a secret, as in {secret: NAME, prefix: "Bearer "}; its value is in an environment variable, never in this file`
+}
+
 // A Command is a tool that runs a program; see package tool/command.
 type Command struct {
 	Description  string      `yaml:"description" doc:"What the tool does, for models."`
@@ -170,7 +174,11 @@ type Effects struct {
 type Role tool.Role
 
 func (Role) choices() []string {
-	return []string{"target", "host", "path", "program", "content", "secret", "neutral"}
+	var names []string
+	for _, r := range tool.Roles() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // Always marks a tool every call of which a person must approve.

@@ -114,6 +114,8 @@ func TestFaults(t *testing.T) {
 		{"case", "Limits: {}", "1:1: unknown key Limits; did you mean limits?"},
 		{"duplicate", "limits: {budget: 1}\nlimits: {budget: 2}", `2:1: the key limits stands twice; keep one`},
 		{"duplicate below", "limits: {budget: 1, budget: 2}", `1:21: the key budget stands twice; keep one`},
+		{"a header in the clear", "sources: {a: {mcp: {url: 'http://a', headers: {X: 'Bearer sesame'}}}}", `1:51: X: name a secret, as in {secret: NAME, prefix: "Bearer "}; its value is in an environment variable, never in this file`},
+		{"a header of no secret", "sources: {a: {mcp: {url: 'http://a', headers: {X: {secret: hub}}}}}", `1:48: no secret "hub" under secrets; add one: secrets: {hub: {env: VARIABLE}}`},
 		{"wrong type", "sources: [demo]", "1:1: sources must be a mapping, not a list"},
 		{"a number for text", "journal: {file: 7}", "1:17: file must be text, not 7; put it in quotes"},
 		{"a fraction", "limits: {budget: 1.5}", "1:18: budget must be a whole number of at least 0, not 1.5"},

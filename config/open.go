@@ -34,6 +34,7 @@ type Options struct {
 	Tools []string     // more sources: "demo", "arith", or a file of declarations
 	Stub  string       // a file of answers that take the place of every tool; "": none
 	Names []string     // the tools that exist when there is a stub and no source
+	Steps []string     // ids of the plan: an answer of the stub for another is warned of; nil: there is no plan
 	Log   *slog.Logger // of the sources; nil: quiet
 	// Groups keeps the programs and servers while they run; nil: nobody does.
 	Groups *group.List
@@ -58,15 +59,18 @@ type Opened struct {
 	Declared []string
 
 	closers []io.Closer
+	groups  *group.List // of the programs of the sources
 }
 
-// Close ends what the sources started.
+// Close ends what the sources started, the programs of calls that were given up
+// included, and returns when nothing of it runs any more.
 func (o *Opened) Close() error {
 	var errs []error
 	for _, c := range o.closers {
 		errs = append(errs, c.Close())
 	}
 	o.closers = nil
+	o.groups.Close(command.StopGrace)
 	return errors.Join(errs...)
 }
 
@@ -90,6 +94,8 @@ type origin struct {
 // open then.
 func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
 	c, o := c.opening()
+	o.groups.Within = opt.Groups
+	opt.Groups = o.groups
 	c.readSecrets(o)
 	if err := c.doc.err(); err != nil {
 		return nil, err
@@ -121,7 +127,7 @@ func (c *Config) opening() (*Config, *Opened) {
 	}
 	copied, doc := *c, *c.doc
 	copied.doc = &doc
-	return &copied, &Opened{Approve: make(map[string]bool)}
+	return &copied, &Opened{Approve: make(map[string]bool), groups: new(group.List)}
 }
 
 // openAll opens every source, side by side: each may be a server that takes its
@@ -380,6 +386,9 @@ func (o *Opened) stubs(opt Options) error {
 	if err != nil {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
+	if opt.Steps != nil {
+		o.unanswerable(answers.Steps(), opt)
+	}
 	if len(o.Set.Catalogue().All()) == 0 {
 		o.Set, err = answers.Tools(opt.Names)
 	} else {
@@ -389,6 +398,29 @@ func (o *Opened) stubs(opt Options) error {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
 	return nil
+}
+
+// maxUnanswerable is how many answers for no step are warned of one by one.
+const maxUnanswerable = 10
+
+// unanswerable warns of answers that no step of the plan will ask for.
+func (o *Opened) unanswerable(ids []string, opt Options) {
+	known := make(map[string]bool, len(opt.Steps))
+	for _, id := range opt.Steps {
+		known[id] = true
+	}
+	n := 0
+	for _, id := range ids {
+		if known[id] {
+			continue
+		}
+		if n++; n <= maxUnanswerable {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: no step has the id %q; %s", opt.Stub, id, didYouMean(id, opt.Steps)))
+		}
+	}
+	if n > maxUnanswerable {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %d more ids that no step has", opt.Stub, n-maxUnanswerable))
+	}
 }
 
 // knownOverrides refuses overrides of tools that no source has: a misspelt name

@@ -154,6 +154,10 @@ func (c *Config) knownSecret(name, p string) {
 	for i, e := range c.Secrets {
 		known[i] = e.Name
 	}
+	if len(known) == 0 {
+		c.doc.fault(p, "no secret %q under secrets; add one: secrets: {%s: {env: VARIABLE}}", name, name)
+		return
+	}
 	c.doc.fault(p, "no secret %q under secrets; %s", name, didYouMean(name, known))
 }
 

@@ -119,8 +119,9 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	}
 	defer tools.Close()
 	if len(tools.Declared) > 0 {
-		return refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", tools.Declared[0], len(tools.Declared))
+		return onlyDeclared(tools.Declared, "")
 	}
+	task = a.redact.Text(task)
 	m, err := c.modelFlags.open()
 	if err != nil {
 		return err
@@ -211,6 +212,7 @@ func (r *agentRun) begin(t agent.Task) (*agent.Result[value.Value], error) {
 			return record.RunAgent(ctx, r.store, r.tools, r.config, t, r.opt)
 		}
 		c := r.config
+		c.Redactor, _ = r.opt.Run.Vault.(agent.Redactor)
 		c.Tools, c.Caller = r.tools.Catalogue(), agent.Through{Door: &call.Door{Tools: r.tools, Gate: r.opt.Run.Gate, Limits: r.opt.Run.Limits, Vault: r.opt.Run.Vault}}
 		a, err := agent.New(c)
 		if err != nil {
@@ -272,7 +274,7 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 		return failed
 	}
 	if r.flags.JSON {
-		if err := r.app.print(resultJSON(res, failed)); err != nil {
+		if err := r.app.print(r.app.resultJSON(res, failed)); err != nil {
 			return err
 		}
 	} else if failed == nil {
@@ -284,14 +286,14 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 }
 
 // resultJSON is what --json prints of a run that was begun, however it ended.
-func resultJSON(res *agent.Result[value.Value], failed error) value.Value {
+func (a *app) resultJSON(res *agent.Result[value.Value], failed error) value.Value {
 	submission := res.Submitted
 	if failed != nil || submission.IsZero() {
 		submission = value.NullValue()
 	}
 	ms := append([]value.Member{{Key: "submission", Value: submission}}, costs(res)...)
 	if failed != nil {
-		ms = append(ms, failureJSON(failed))
+		ms = append(ms, a.failureJSON(failed))
 	}
 	return value.ObjectOf(ms...)
 }
@@ -318,7 +320,7 @@ const (
 	codeHarness     = "harness"     // the harness could not do its work
 )
 
-func failureJSON(failed error) value.Member {
+func (a *app) failureJSON(failed error) value.Member {
 	var protocol *agent.ProtocolError
 	var waiting *agent.WaitingError
 	var provider *model.Error
@@ -334,7 +336,7 @@ func failureJSON(failed error) value.Member {
 		code = codeInterrupted
 	}
 	return value.Member{Key: "error", Value: value.ObjectOf(
-		value.Member{Key: "code", Value: plain(code)}, value.Member{Key: "message", Value: plain(failed.Error())},
+		value.Member{Key: "code", Value: plain(code)}, value.Member{Key: "message", Value: plain(a.redact.Text(failed.Error()))},
 	)}
 }
 

@@ -23,7 +23,7 @@ func (c *graphCmd) Run(a *app) error {
 	var refused *plan.Error
 	if errors.As(err, &refused) {
 		_, r := check.Text(text, check.Options{})
-		return a.refusedPlan(c.Plan, r, false)
+		return a.refusedPlan(named(c.Plan), r, false)
 	} else if err != nil {
 		return err
 	}

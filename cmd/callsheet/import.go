@@ -8,7 +8,7 @@ import (
 )
 
 type importCmd struct {
-	From string `required:"" help:"The format: ${formats}." placeholder:"FORMAT"`
+	From string `required:"" help:"The format: ${enum}." enum:"${formats}" placeholder:"FORMAT"`
 	File string `arg:"" help:"The file, - for standard input."`
 }
 
@@ -29,7 +29,7 @@ func (c *importCmd) Run(a *app) error {
 	}
 	doc, err := importer.Import(c.From, text)
 	if err != nil {
-		return refusal{fmt.Errorf("%s: %w", c.File, err)}
+		return refusal{fmt.Errorf("%s: %w", named(c.File), err)}
 	}
 	_, err = a.stdout.Write(doc)
 	return err

@@ -14,9 +14,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool/command"
 	"github.com/callsheet/callsheet/tool/group"
@@ -66,7 +69,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr *os.File
 	environ        []string
-	running        group.List // the programs and servers of the tools
+	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
+	running        group.List       // the programs and servers of the tools
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -109,11 +113,36 @@ func (a *app) main(args []string) int {
 	if err != nil {
 		return a.fail(err)
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(rewritten(args))
 	if err != nil {
 		return a.fail(refuse("%w; see callsheet --help", err))
 	}
 	return a.fail(parsed.Run())
+}
+
+// rewritten are args as the parser knows them: "help run" is "run --help", and a
+// number after a flag is its value, even a negative one.
+func rewritten(args []string) []string {
+	if len(args) > 0 && args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && i+1 < len(args) && negative(args[i+1]) {
+			i++
+			arg += "=" + args[i]
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func negative(arg string) bool {
+	return len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9'
 }
 
 // fail says what went wrong and gives the exit code.
@@ -126,9 +155,9 @@ func (a *app) fail(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &refused):
-		a.err().Lines("callsheet: ", refused.Error())
+		a.err().Lines("callsheet: ", a.redact.Text(refused.Error()))
 		return exitRefused
 	}
-	a.err().Lines("callsheet: ", err.Error())
+	a.err().Lines("callsheet: ", a.redact.Text(err.Error()))
 	return exitFailed
 }

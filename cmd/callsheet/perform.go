@@ -169,7 +169,7 @@ func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machi
 	return report, stored(failed)
 }
 
-// conclude reports a run and says by the exit code how it ended.
+// conclude reports a run of pl and says by the exit code how it ended.
 func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
 	show := p.flags.output(p.app)
 	if report == nil {

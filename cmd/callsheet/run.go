@@ -108,7 +108,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 	case len(s.catalogue().All()) == 0 && len(s.plan.Steps) > 0:
 		err = errNoTools
 	case len(s.tools.Declared) > 0:
-		err = refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", s.tools.Declared[0], len(s.tools.Declared))
+		err = onlyDeclared(s.tools.Declared, "")
 	default:
 		may := s.guard.mayStart(s.plan, s.catalogue(), c.OnAsk)
 		if may && !c.Strict {

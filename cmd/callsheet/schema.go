@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"github.com/callsheet/callsheet/value"
-	"github.com/go-json-experiment/json/jsontext"
 	"runtime"
 	"runtime/debug"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/value"
 )
 
 type schemaCmd struct {

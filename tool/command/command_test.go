@@ -154,7 +154,7 @@ func TestRefusedArgs(t *testing.T) {
 		{`{"a":{}}`, `arg "a" must be a scalar, not object`},
 		{`{}`, `arg "a" is missing, and the command needs it`},
 	} {
-		if _, f := do(t, made, c.args); f == nil || f.Code != tool.CodeInvalidArgs || f.Message != c.want || f.Retryable {
+		if _, f := do(t, made, c.args); f == nil || f.Code != tool.CodeInvalidArgs || f.Message != c.want || f.Retryable || !f.NotStarted {
 			t.Errorf("%s: got %+v, want %s", c.args, f, c.want)
 		}
 	}

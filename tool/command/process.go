@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// killAfter is how long a program that was asked to stop (SIGTERM) may take
+	// StopGrace is how long a program that was asked to stop (SIGTERM) may take
 	// before it is killed: below the runner's grace of 5 s, so that the call
 	// has settled when that ends.
-	killAfter = 2 * time.Second
+	StopGrace = 2 * time.Second
 	// drainFor is how long a pipe may stay open after the program ended and its
 	// group was killed: only a process that left the group can hold it.
 	drainFor = time.Second
@@ -101,7 +101,7 @@ func await(ctx context.Context, g *group.Group, flood <-chan struct{}) (stopped 
 	default:
 	}
 	g.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(killAfter)
+	timer := time.NewTimer(StopGrace)
 	defer timer.Stop()
 	select {
 	case <-g.Done():

@@ -15,10 +15,13 @@ package group
 
 import (
 	"errors"
+	"maps"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // ErrKilled is the error of a start after [List.Kill].
@@ -28,6 +31,10 @@ var ErrKilled = errors.New("no program is started any more: all were killed")
 // leaves none of them behind. The zero value is ready; a nil List starts programs
 // and keeps none.
 type List struct {
+	// Within is a list that keeps the groups of this one too; nil: none does. It
+	// must not change once a program was started.
+	Within *List
+
 	mu      sync.Mutex
 	running map[*Group]struct{}
 	killed  bool
@@ -43,12 +50,38 @@ func (l *List) Kill() {
 	}
 }
 
+// Close ends every group that runs and returns when all have ended: those that
+// were not asked to stop are asked now (SIGTERM), and what is left after grace is
+// killed. None is started from then on.
+func (l *List) Close(grace time.Duration) {
+	l.mu.Lock()
+	l.killed = true
+	running := slices.Collect(maps.Keys(l.running))
+	l.mu.Unlock()
+	for _, g := range running {
+		g.ask()
+	}
+	over := time.NewTimer(grace)
+	defer over.Stop()
+	for _, g := range running {
+		select {
+		case <-g.Done():
+		case <-over.C:
+			l.Kill()
+			over.Reset(0) // for those that follow
+			<-g.Done()
+		}
+	}
+}
+
 // Start starts cmd, whose SysProcAttr it sets, with a session and a group of its
 // own and no terminal to write to or to ask on. When the program ends, what is
 // left of its group is killed.
-func (l *List) Start(cmd *exec.Cmd) (*Group, error) {
+func (l *List) Start(cmd *exec.Cmd) (*Group, error) { return l.start(cmd, func(*Group) {}) }
+
+func (l *List) start(cmd *exec.Cmd, ended func(*Group)) (*Group, error) {
 	if l == nil {
-		return start(cmd, func(*Group) {})
+		return start(cmd, ended)
 	}
 	// Held over the start, or a program could come to life behind Kill's back.
 	l.mu.Lock()
@@ -56,7 +89,7 @@ func (l *List) Start(cmd *exec.Cmd) (*Group, error) {
 	if l.killed {
 		return nil, ErrKilled
 	}
-	g, err := start(cmd, l.forget)
+	g, err := l.Within.start(cmd, func(g *Group) { l.forget(g); ended(g) })
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +114,7 @@ type Group struct {
 
 	mu    sync.Mutex
 	ended bool // the id of the group may belong to somebody else; holding mu
+	asked bool // it had a SIGTERM; holding mu
 }
 
 func start(cmd *exec.Cmd, ended func(*Group)) (*Group, error) {
@@ -117,6 +151,22 @@ func (g *Group) Err() error { return g.err }
 func (g *Group) Signal(sig syscall.Signal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.signal(sig)
+}
+
+// ask asks the group to stop, once: to many programs a second signal means that
+// they should leave their work as it is.
+func (g *Group) ask() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked {
+		g.signal(syscall.SIGTERM)
+	}
+}
+
+// signal sends sig. Holding mu.
+func (g *Group) signal(sig syscall.Signal) {
+	g.asked = g.asked || sig == syscall.SIGTERM
 	if !g.ended {
 		send(g.cmd.Process.Pid, sig)
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/callsheet/callsheet/tool/group"
 )
@@ -86,4 +87,34 @@ func TestKillLeavesNoneBehind(t *testing.T) {
 	if g, err := l.Start(&exec.Cmd{Path: "/bin/true"}); !errors.Is(err, group.ErrKilled) {
 		t.Errorf("a start after Kill: %v, %v, want ErrKilled", g, err)
 	}
+}
+
+func TestCloseAsksOnceAndThenKills(t *testing.T) {
+	var l, outer group.List
+	l.Within = &outer
+	polite, outP, cmd := start(t, &l, "trap 'echo bye; exit 7' TERM; echo begun; while :; do sleep 0.01; done")
+	asked, outA, _ := start(t, &l, "trap 'echo again' TERM; echo begun; while :; do sleep 0.01; done")
+	asked.Signal(syscall.SIGTERM)
+	if line, err := outA.ReadString('\n'); line != "again\n" {
+		t.Fatalf("the script wrote %q: %v", line, err)
+	}
+	other, outO, _ := start(t, &outer, "echo begun; exec sleep 1000")
+	l.Close(200 * time.Millisecond)
+	<-polite.Done()
+	<-asked.Done()
+	if rest, err := io.ReadAll(outP); err != nil || string(rest) != "bye\n" || cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("the polite program wrote %q, %v, and ended with %v; want bye and 7", rest, err, cmd.ProcessState)
+	}
+	gone(t, outA) // without a second "again"
+	if g, err := l.Start(&exec.Cmd{Path: "/bin/true"}); !errors.Is(err, group.ErrKilled) {
+		t.Errorf("a start after Close: %v, %v, want ErrKilled", g, err)
+	}
+	select {
+	case <-other.Done():
+		t.Error("a group of the outer list ended")
+	default:
+	}
+	outer.Kill()
+	gone(t, outO)
+	l.Close(0) // nothing is left to end
 }
