@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io/fs"
 	"io"
 	"os"
 	"os/exec"
@@ -62,6 +63,25 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				if got := strconv.FormatUint(uint64(info.Mode().Perm()), 8); got != args[1] {
 					ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
+				}
+			},
+			// canary TEXT: no file below the working directory has the text in it, but
+			// for the script's own.
+			"canary": func(ts *testscript.TestScript, neg bool, args []string) {
+				looked := 0
+				ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, d fs.DirEntry, err error) error {
+					if err != nil || !d.Type().IsRegular() {
+						return err
+					}
+					text, err := os.ReadFile(path)
+					if bytes.Contains(text, []byte(args[0])) {
+						ts.Fatalf("%s is in %s", args[0], path)
+					}
+					looked++
+					return err
+				}))
+				if looked == 0 {
+					ts.Fatalf("there is no file")
 				}
 			},
 			// lines FILE N: the file has exactly N lines.

@@ -103,12 +103,12 @@ func (r *rehearsing) close() {
 	r.book.Close()
 }
 
-func (c *rehearseCmd) prepare(a *app) (r *rehearsing, err error) {
+func (c *rehearseCmd) prepare(a *app) (_ *rehearsing, err error) {
 	cfg, err := (&toolFlags{sourceFlags: c.sourceFlags}).configuration()
 	if err != nil {
 		return nil, err
 	}
-	r = &rehearsing{}
+	r := &rehearsing{}
 	text, err := a.read(c.Plan, cfg.PlanLimits().Bytes)
 	if err != nil {
 		return nil, err
