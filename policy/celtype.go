@@ -35,7 +35,8 @@ type record struct {
 
 type field struct {
 	shape    *shape
-	required bool // it can be read without has()
+	required bool     // it can be read without has()
+	words    []string // the only texts that it can be; nil: any
 	isSet    func(any) bool
 	get      func(any) (any, error)
 }
