@@ -110,6 +110,7 @@ func TestConditionsThatAreRefused(t *testing.T) {
 		{`"private" != labels.to.secrecy`, `secrecy is never "private"; it is public, secret`},
 		{`!(labels.to.integrity in ["user", "Trusted"])`, `integrity is never "Trusted"`},
 		{`one_of(run.author, ["planner"])`, `author is never "planner"; it is user, model, agent`},
+		{`has(args.kind) && args.kind == "fsat"`, `kind is never "fsat"; it is fast, slow`},
 		{`args.amount < 9007199254740993.0`, "not exact as a double"},
 		{`nothing > 5`, "unknown name 'nothing'"},
 		{`lists.nobody.size() > 5`, "undefined field 'nobody'"},
