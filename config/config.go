@@ -61,6 +61,7 @@ type Config struct {
 	Secrets   Map[Secret]   `yaml:"secrets" doc:"Secrets by name. Their values are in environment variables, never in this file."`
 	Policy    value.Value   `yaml:"policy" doc:"Rules about calls and values: default, or a mapping of the policy language."`
 	Journal   Journal       `yaml:"journal" doc:"The record of runs."`
+	Rehearsal Rehearsal     `yaml:"rehearsal" doc:"What must be rehearsed before it is run."`
 	Model     *Model        `yaml:"model" doc:"The language model that plans and agents ask."`
 
 	doc   *document
@@ -222,6 +223,12 @@ type Secret struct {
 type Journal struct {
 	File     string   `yaml:"file" doc:"The journal's file; without it one in the user's state directory."`
 	Contents Contents `yaml:"contents" doc:"full keeps args and outputs whole, which resume needs; digests keeps only their digests."`
+}
+
+// Rehearsal says what must be rehearsed.
+type Rehearsal struct {
+	Required bool   `yaml:"required" doc:"A plan is run only after a rehearsal of it that counts (see callsheet rehearse)."`
+	World    string `yaml:"world" doc:"The worldbook on which it must have been rehearsed; without it any."`
 }
 
 // Contents says what a journal keeps of args and outputs.

@@ -42,6 +42,7 @@ func (c *Config) validate(dir string) {
 		c.validateModel(dir)
 	}
 	absolute(&c.Journal.File, dir)
+	absolute(&c.Rehearsal.World, dir)
 	c.readPolicy()
 }
 

@@ -14,8 +14,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -42,6 +45,9 @@ type cli struct {
 	Agent     agentCmd     `cmd:"" help:"Let a model do a task with tools, and answer in the shape of a schema."`
 	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
 	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
+	Rehearse  rehearseCmd  `cmd:"" help:"Run a plan on a stage made of recordings; nothing is called."`
+	Diff      diffCmd      `cmd:"" help:"Compare two recorded runs step by step, as a rehearsal with the real run."`
+	World     worldCmd     `cmd:"" help:"Make and play worlds: stages made of recordings."`
 	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`
 	Runs      runsCmd      `cmd:"" help:"List the recorded runs."`
 	Show      showCmd      `cmd:"" help:"Show a recorded run."`
@@ -68,6 +74,7 @@ type app struct {
 	environ        []string
 	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
 	running        group.List       // the programs and servers of the tools
+	settles        atomic.Bool      // an interrupt is for the command to handle
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -94,7 +101,21 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	go a.leave()
 	os.Exit(a.main(os.Args[1:]))
+}
+
+// leave ends the process at an interrupt, and the programs of its tools with it,
+// unless the command has something to settle first.
+func (a *app) leave() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for range signals {
+		if !a.settles.Load() {
+			a.running.Kill()
+			os.Exit(exitInterrupted)
+		}
+	}
 }
 
 func (a *app) main(args []string) int {

@@ -77,6 +77,9 @@ func (c *planCmd) run(a *app, p *performance) error {
 	case c.Go && len(tools.Declared) > 0:
 		return onlyDeclared(tools.Declared, ", or leave out --run")
 	}
+	if c.Go && cfg != nil && cfg.Rehearsal.Required {
+		return refuse("%s requires a rehearsal, and a plan that is not written yet has none: write it to a file with --out, rehearse it, then run it with --author model", cfg.File())
+	}
 	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err

@@ -14,13 +14,15 @@ import (
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world/rehearsal"
 )
 
 // began is how a run was judged when it began; it goes on in the same way.
 type began struct {
 	authorFlags
 	onAsk     string
-	replanned bool // the model had read what an earlier run returned
+	rehearsal *rehearsal.Receipt // what it is held to; nil: nothing
+	replanned bool               // the model had read what an earlier run returned
 }
 
 // author is who wrote the plan.
@@ -75,6 +77,9 @@ func (f *toolFlags) setup(c *config.Config, b began, g *guard) (value.Value, err
 	}
 	if b.onAsk == string(gate.Refuse) {
 		ms = append(ms, value.Member{Key: "on_ask", Value: plain(b.onAsk)})
+	}
+	if b.rehearsal != nil {
+		ms = append(ms, value.Member{Key: "rehearsal", Value: plain(b.rehearsal.Run)})
 	}
 	err := file("stub", f.Stub)
 	if c != nil {
@@ -184,6 +189,16 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	if err != nil {
 		return err
 	}
+	if fork {
+		required := &rehearsalFlags{}
+		b.rehearsal, err = required.required(p.ctx, c, p.store, pl, tools, b.kind())
+	} else {
+		b.rehearsal, err = recallRehearsal(p.ctx, p.store, h.Setup)
+	}
+	if err != nil {
+		return err
+	}
+	p.holdTo(b.rehearsal, g)
 	if err := p.open(c, tools); err != nil {
 		return err
 	}
@@ -207,7 +222,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
 	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
 	p.oneByOne(g, h.Eager || h.Workers > 1)
-	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk, b.replanned}, g); err != nil {
+	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk, b.rehearsal, b.replanned}, g); err != nil {
 		return err
 	}
 	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {

@@ -23,6 +23,7 @@ type runCmd struct {
 	Eager    bool             `help:"Start a step as soon as its own dependencies are ok."`
 	Deadline *config.Duration `help:"Of the whole run, as in 10m; that of the configuration unless told." placeholder:"D"`
 	showFlags
+	rehearsalFlags
 	journalFlag
 	NoJournal bool `help:"Keep no record: nothing can be resumed, approved later or audited."`
 }
@@ -67,13 +68,18 @@ func (c *runCmd) Run(a *app) error {
 	if opt.Budget, lowered = machine.EffectiveBudget(s.plan, c.Budget, s.ceiling()); lowered {
 		a.err().Line("warning: the budget is lowered to %d by limits.budget of %s", *opt.Budget, s.config.File())
 	}
-	if p.opt.Setup, err = c.setup(s.config, began{authorFlags: c.authorFlags, onAsk: c.OnAsk}, s.guard); err != nil {
-		return a.inJSON(err, c.JSON)
-	}
 	if !c.NoJournal {
 		if p.store, err = c.create(a, s.config); err != nil {
 			return a.inJSON(err, c.JSON)
 		}
+	}
+	b := began{authorFlags: c.authorFlags, onAsk: c.OnAsk}
+	if b.rehearsal, err = c.required(p.ctx, s.config, p.store, s.plan, s.tools, c.kind()); err != nil {
+		return a.inJSON(err, c.JSON)
+	}
+	p.holdTo(b.rehearsal, s.guard)
+	if p.opt.Setup, err = c.setup(s.config, b, s.guard); err != nil {
+		return a.inJSON(err, c.JSON)
 	}
 	for _, w := range s.plan.Warnings {
 		a.err().Line("%s:%d:%d: warning: %s", s.file, w.Line, w.Column, w.Message)
@@ -125,6 +131,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupted = new(atomic.Bool)
+	a.settles.Store(true)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -143,6 +150,7 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 		}
 	}()
 	return ctx, interrupted, func() {
+		a.settles.Store(false)
 		signal.Stop(signals)
 		close(signals)
 		cancel()

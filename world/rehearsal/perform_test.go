@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
@@ -204,12 +205,17 @@ func TestHostile092_ALiveRunThatDiffersAsks(t *testing.T) {
 		t.Errorf("the receipt names world %s, want %s", receipt.World.Digest, b.Digest())
 	}
 	p := decode(t, shopping)
-	report, err := run.Do(t.Context(), p, live.set, run.Options{Gate: NewGuard(receipt, nil)})
+	held := func(r *Receipt) *gate.Gate {
+		g := gate.New(gate.Options{Plan: p})
+		g.Rehearsed(r.Differs, r.Summary())
+		return g
+	}
+	report, err := run.Do(t.Context(), p, live.set, run.Options{Gate: held(receipt)})
 	if err != nil || !report.OK() || live.touched != 2 {
 		t.Fatalf("as rehearsed: %s, %v", report.AppendJSON(nil), err)
 	}
 	live.stock = `{"left":4}` // the world has moved on
-	report, err = run.Do(t.Context(), p, live.set, run.Options{Gate: NewGuard(receipt, nil)})
+	report, err = run.Do(t.Context(), p, live.set, run.Options{Gate: held(receipt)})
 	if err != nil || report.Steps[0].Status != machine.OK || report.Steps[1].Status != machine.Waiting || live.touched != 3 {
 		t.Fatalf("the stock differs: %s, %v, touched %d", report.AppendJSON(nil), err, live.touched)
 	}
@@ -218,8 +224,7 @@ func TestHostile092_ALiveRunThatDiffersAsks(t *testing.T) {
 		t.Errorf("cause %+v, want %s", c, want)
 	}
 	// A step that was not called on the stage is another branch.
-	branch := NewGuard(&Receipt{}, nil)
-	d, err := branch.Judge(t.Context(), call.Request{Step: "z", Tool: live.set.Catalogue().Get("stock"), Args: value.ObjectOf()})
+	d, err := held(&Receipt{}).Judge(t.Context(), call.Request{Step: "a", Tool: live.set.Catalogue().Get("stock"), Args: value.ObjectOf()})
 	if err != nil || d.Verdict != machine.Ask || !strings.Contains(d.Message, "was not called in the rehearsal") {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
@@ -158,6 +159,23 @@ func (r *Receipt) Summary() string {
 const shortDigest = 12
 
 func short(digest string) string { return digest[:min(len(digest), shortDigest)] }
+
+// CodeDiffers is the code of the question that a real run asks when it does
+// something else than its rehearsal did.
+const CodeDiffers = "not_as_rehearsed"
+
+// Differs says how a real call is not the one that was rehearsed: then a person
+// is asked (spec/hostile.md 92). message is "" when it is the same.
+func (r *Receipt) Differs(c call.Request) (code, message string) {
+	y := r.Step(c.Step)
+	switch {
+	case y == nil || y.Way == "":
+		return CodeDiffers, fmt.Sprintf("step %s was not called in the rehearsal", c.Step)
+	case y.Args != argsDigest(c.Tool.Redact(c.Args)):
+		return CodeDiffers, fmt.Sprintf("step %s had other args in the rehearsal", c.Step)
+	}
+	return "", ""
+}
 
 // A Claim is what a real run is about to do: a receipt counts for it only when
 // all that it names is the same.
