@@ -273,7 +273,7 @@ func (f *modelFlags) worldAgent(c *config.Config, requireObservation bool, budge
 	if err := f.fill(c); err != nil {
 		return nil, err
 	}
-	m, err := f.open()
+	m, err := f.open(c)
 	if err != nil {
 		return nil, err
 	}

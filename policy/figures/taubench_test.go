@@ -174,7 +174,7 @@ func setArg(c retailCall, name, text string) retailCall {
 }
 
 // A mutator makes a forbidden call out of a gold one; ok is false where it does
-// not apply. The six are those of spec/policy.md, Figures; they came into the
+// not apply. The six are those that the figure was set for; they came into the
 // repository together with the rules, so that nothing shows which was first.
 type mutator struct {
 	name   string
