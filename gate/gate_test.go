@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -242,6 +243,33 @@ func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
 	}
 }
 
+// encodings are the ways in which a secret is echoed.
+var encodings = []func(string) string{
+	func(s string) string { return s },
+	func(s string) string { return fmt.Sprintf("%x", s) },
+	func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
+	func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+	func(s string) string { return "error near " + s + "!" },
+}
+
+// looker looks for the canary in texts, and tells the first ten places.
+func looker(t *testing.T) func(where, text string) {
+	var forms []string
+	for _, e := range encodings[:4] {
+		forms = append(forms, e(canary))
+	}
+	hits := 0
+	return func(where, text string) {
+		for _, f := range forms {
+			if strings.Contains(text, f) {
+				if hits++; hits <= 10 {
+					t.Errorf("%s holds the secret as %s", where, f)
+				}
+			}
+		}
+	}
+}
+
 // TestCanary runs random plans whose tools echo a secret in every way that they
 // can think of, and looks for it in everything that was written.
 func TestCanary(t *testing.T) {
@@ -249,19 +277,13 @@ func TestCanary(t *testing.T) {
 	if testing.Short() {
 		runs = 200
 	}
-	encode := []func(string) string{
-		func(s string) string { return s },
-		func(s string) string { return fmt.Sprintf("%x", s) },
-		func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
-		func(s string) string { return "error near " + s + "!" },
-	}
 	rnd := rand.New(rand.NewPCG(7, 7))
 	s, err := tool.NewSet(tool.Tool{
 		Declaration: tool.Declaration{Name: "echo", Args: []tool.Arg{{Pattern: "/secret", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}, Effects: tool.Effects{ReadOnly: true}},
 		Handler: func(_ context.Context, c *tool.Call) (value.Value, error) {
 			v, _ := c.Args.Get("secret")
 			text, _ := v.Text()
-			text = encode[rnd.IntN(len(encode))](text)
+			text = encodings[rnd.IntN(len(encodings))](text)
 			c.Progress(tool.Progress{Message: text})
 			switch rnd.IntN(4) {
 			case 0:
@@ -286,16 +308,7 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	forms := []string{canary, fmt.Sprintf("%x", canary), strings.ReplaceAll(canary, "-", "%2D")}
-	hits := 0
-	look := func(where, text string) {
-		for _, f := range forms {
-			if strings.Contains(text, f) {
-				hits++
-				t.Errorf("%s holds the secret as %s", where, f)
-			}
-		}
-	}
+	look := looker(t)
 	for i := range runs {
 		var b strings.Builder
 		for k := range 1 + rnd.IntN(3) {
@@ -336,8 +349,5 @@ func TestCanary(t *testing.T) {
 			}
 		}
 		look("the report", string(r.AppendFullJSON(nil)))
-		if hits > 10 {
-			t.FailNow()
-		}
 	}
 }
