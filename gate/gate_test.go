@@ -351,3 +351,109 @@ func TestCanary(t *testing.T) {
 		look("the report", string(r.AppendFullJSON(nil)))
 	}
 }
+
+// ruled is a policy of the bank, from its text.
+func ruled(t *testing.T, s *tool.Set, text string) *policy.Policy {
+	t.Helper()
+	doc, err := policy.Read(value.MustParse(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := doc.Compile(s.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// recorded is a store, and the options of a run under a policy.
+func recorded(t *testing.T) (*journal.Store, func(*policy.Policy, *plan.Plan) record.Options) {
+	t.Helper()
+	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store, func(pol *policy.Policy, p *plan.Plan) record.Options {
+		return record.Options{
+			Run:    run.Options{Gate: gate.New(gate.Options{Policy: pol, Plan: p})},
+			Policy: gate.Digest(pol, nil, gate.Pause, policy.Person),
+		}
+	}
+}
+
+const untrustedTarget = `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}}]`
+
+func TestHostile062_AnApprovalIsOfOnePolicy(t *testing.T) {
+	var calls []string
+	s, p := bank(t, &calls), decode(t, untrustedTarget)
+	store, opt := recorded(t)
+	before := compiled(t, s)
+	after := ruled(t, s, `{"base":"default","rules":[{"id":"no","effect":"deny","tools":["pay"]}]}`)
+	r, err := record.Run(t.Context(), store, p, s, opt(before, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true}, record.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Resume(t.Context(), store, r.Run, s, opt(after, p)); !errors.Is(err, record.ErrChanged) {
+		t.Errorf("resumed under another policy: %v, want ErrChanged", err)
+	}
+	forked, err := record.Fork(t.Context(), store, r.Run, p, s, opt(after, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := forked.Steps[1].Status; got != machine.Denied || len(calls) != 1 {
+		t.Errorf("forked: %s after %d calls, want denied: the approval was of another run", got, len(calls))
+	}
+}
+
+func TestHostile064_AnApprovalServesOneCall(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	p := decode(t, `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}},{"id":"y","tool":"pay","args":{"to":"$r.note"},"after":["x"]}]`)
+	store, opt := recorded(t)
+	pol := compiled(t, s)
+	r, err := record.Run(t.Context(), store, p, s, opt(pol, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true}, record.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = record.Resume(t.Context(), store, r.Run, s, opt(pol, p)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.AppendJSON(nil)); !strings.HasPrefix(got, `{"status":{"r":"ok","x":"ok","y":"waiting"}`) {
+		t.Errorf("got %s, want the same call of y to be asked about anew", got)
+	}
+}
+
+func TestHostile068_EditedArgsAreJudgedByThePolicy(t *testing.T) {
+	for _, c := range []struct {
+		edit string
+		want machine.Status
+	}{
+		{`{"to":"ann"}`, machine.OK},     // the person's own word
+		{`{"to":"eve"}`, machine.Denied}, // which a rule may still deny
+	} {
+		var calls []string
+		s, p := bank(t, &calls), decode(t, untrustedTarget)
+		store, opt := recorded(t)
+		pol := ruled(t, s, `{"base":"default","rules":[{"id":"eve","effect":"deny","tools":["pay"],"when":"has(args.to) && args.to == \"eve\""}]}`)
+		r, err := record.Run(t.Context(), store, p, s, opt(pol, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true, Args: value.MustParse(c.edit)}, record.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = record.Resume(t.Context(), store, r.Run, s, opt(pol, p)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Steps[1].Status; got != c.want {
+			t.Errorf("%s is %s, want %s: %s", c.edit, got, c.want, r.AppendFullJSON(nil))
+		}
+	}
+}
