@@ -10,6 +10,28 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
+// A Past is one thing that was recorded. Its event names the step by ID, because
+// a record outlives the positions of a plan.
+type Past struct {
+	Step  string
+	Begun bool // the call was about to be made; only Event.Attempt counts
+	Event machine.Event
+	// Args is the digest of the args as they were then; zero: not recorded. Args
+	// that resolve to something else now mean that the record is of another run.
+	Args value.Digest
+}
+
+// A MisfitError is a record that is not one of this plan.
+type MisfitError struct {
+	At   int // index in Past
+	Step string
+	Why  string
+}
+
+func (e *MisfitError) Error() string {
+	return fmt.Sprintf("record %d does not fit the plan: step %q %s", e.At, e.Step, e.Why)
+}
+
 // A Replay brings a machine to where a record ends, one thing after the other.
 // Nothing is called or recorded: calls that have no outcome are left as they
 // are.
