@@ -19,7 +19,7 @@ const CodeRepeatedEffect = "repeated_effect"
 
 // repeats is the gate of a run that does an earlier one's work anew: a call with
 // effects of the same tool on the same targets as one that ended ok or uncertain
-// there asks a person, whatever the other gate says. A call whose outcome is
+// there asks a person, in the other gate's way but whatever it says. A call whose outcome is
 // taken over is not made, and not judged.
 type repeats struct {
 	inner call.Gate         // nil: allows
@@ -132,8 +132,12 @@ func (g *repeats) Judge(ctx context.Context, r call.Request) (call.Decision, err
 	if !done {
 		return d, nil
 	}
-	return call.Decision{
+	d = call.Decision{
 		Verdict: machine.Ask, Code: CodeRepeatedEffect, By: "replan",
 		Message: fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, where),
-	}, nil
+	}
+	if asker, ok := g.inner.(call.Asker); ok {
+		return asker.Ask(ctx, r, d)
+	}
+	return d, nil
 }
