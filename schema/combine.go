@@ -55,7 +55,7 @@ func (e *evaluation) same(n *node, op operand, out *[]Fault, m *marks) verdict {
 	}
 	own := &marks{}
 	r := e.judge(n, op, out, own)
-	if r != fails {
+	if r != fails && e.meter.spend(len(own.properties)+len(own.items)) {
 		m.merge(own, r)
 	}
 	return r
@@ -65,6 +65,9 @@ func (e *evaluation) anyOf(n *node, op operand, out *[]Fault, m *marks) verdict 
 	best := fails
 	branches := make([][]Fault, 0, len(n.any))
 	for _, sub := range n.any {
+		if e.meter.over {
+			return maybe
+		}
 		var faults []Fault
 		best = max(best, e.same(sub, op, faultsOf(&faults, out), m))
 		if best == fits && m == nil {
@@ -72,7 +75,7 @@ func (e *evaluation) anyOf(n *node, op operand, out *[]Fault, m *marks) verdict 
 		}
 		branches = append(branches, faults)
 	}
-	if best == fails && e.over == "" {
+	if best == fails && e.gaveUp() == "" {
 		e.none(n, "/anyOf", n.any, branches, op, out)
 	}
 	return best
@@ -82,6 +85,9 @@ func (e *evaluation) oneOf(n *node, op operand, out *[]Fault, m *marks) verdict 
 	sure, possible := 0, 0
 	branches := make([][]Fault, 0, len(n.one))
 	for _, sub := range n.one {
+		if e.meter.over {
+			return maybe
+		}
 		var faults []Fault
 		r := e.same(sub, op, faultsOf(&faults, out), m)
 		if r != fails {
@@ -93,7 +99,7 @@ func (e *evaluation) oneOf(n *node, op operand, out *[]Fault, m *marks) verdict 
 		branches = append(branches, faults)
 	}
 	switch {
-	case e.over != "":
+	case e.gaveUp() != "":
 		return maybe
 	case possible == 0:
 		e.none(n, "/oneOf", n.one, branches, op, out)
@@ -229,6 +235,9 @@ func (m *marks) merge(from *marks, r verdict) {
 
 // unevaluated judges what no other keyword of n has evaluated.
 func (e *evaluation) unevaluated(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	if n.unevaluatedProperties != nil || n.unevaluatedItems != nil {
+		e.spend(v.Len())
+	}
 	r := fits
 	judge := func(sub *node, keyword, key string, index int, part value.Value, seen verdict) {
 		if seen == fits {

@@ -2,9 +2,9 @@ package schema
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/value"
@@ -28,58 +28,51 @@ type operand struct {
 	from *node
 }
 
-const (
-	// The work of one judgement, in subschemas applied, may grow with the size
-	// of the value and no faster: anyOf over recursive references would
-	// otherwise double it at each level (spec/hostile.md 22).
-	workFloor   = 1 << 17
-	workPerByte = 4
-	// maxFrames bounds the stack, which grows with the nesting of the value
-	// times the references on the way.
-	maxFrames = 100_000
-	// Applying a subschema takes about 50 ns. For as long a pattern goes through
-	// so many of its states, and two values are compared over so many bytes.
-	statesPerWork = 8
-	bytesPerWork  = 64
-)
+// maxFrames bounds the stack, which grows with the nesting of the value times
+// the references on the way.
+const maxFrames = 100_000
 
 // An evaluation is one judgement of one value.
 type evaluation struct {
 	schema *Schema
 	holes  map[string]*Schema
+	meter  *meter
 	path   []step
+	at     []byte // the pointer that path makes
 	scope  []*resource
 	naming bool // the value is the name of a property
-	work   int
 	frames int
-	over   string // why the judgement was given up
+	deep   bool // maxFrames was reached
 }
 
 // A step is one token on the way to the value that is judged.
 type step struct {
 	key   string
 	index int // -1: key
+	from  int // where its token begins in the pointer
 }
 
-func (s *Schema) evaluation(v value.Value) *evaluation {
-	work := workFloor
-	if v.Size() < (math.MaxInt-workFloor)/workPerByte {
-		work += v.Size() * workPerByte
+func (s *Schema) evaluation(m *meter) *evaluation { return &evaluation{schema: s, meter: m} }
+
+// gaveUp is why the judgement was given up, "" when it was not.
+func (e *evaluation) gaveUp() string {
+	if e.deep {
+		return "the value and its schema nest too deep to be judged"
 	}
-	return &evaluation{schema: s, work: work}
+	if e.meter.over {
+		return "judging this value by its schema takes too much work; simplify the schema's anyOf, oneOf or pattern"
+	}
+	return ""
 }
 
 // spend takes from the bounded work.
-func (e *evaluation) spend(n int) {
-	if e.work -= n; e.work < 0 && e.over == "" {
-		e.over = "judging this value by its schema takes too much work; simplify the schema's anyOf, oneOf or pattern"
-	}
-}
+func (e *evaluation) spend(n int) { e.meter.spend(n) }
 
 // operand is v as it stands at the current path.
 func (e *evaluation) operand(v value.Value) operand {
 	if e.holes != nil && v.Kind() == value.String {
-		if s, ok := e.holes[e.pointer()]; ok {
+		e.spend(len(e.at) / bytesPerWork)
+		if s, ok := e.holes[string(e.at)]; ok {
 			if s == nil {
 				return operand{v: v, hole: true}
 			}
@@ -89,26 +82,27 @@ func (e *evaluation) operand(v value.Value) operand {
 	return operand{v: v}
 }
 
-func (e *evaluation) pointer() string {
-	var b []byte
-	for _, s := range e.path {
-		b = append(b, '/')
-		if s.index >= 0 {
-			b = strconv.AppendInt(b, int64(s.index), 10)
-		} else {
-			b = append(b, value.EscapePointer(s.key)...)
-		}
+func (e *evaluation) enter(key string, index int) {
+	e.path = append(e.path, step{key, index, len(e.at)})
+	e.at = append(e.at, '/')
+	if index >= 0 {
+		e.at = strconv.AppendInt(e.at, int64(index), 10)
+		return
 	}
-	return string(b)
+	e.spend(len(key) / bytesPerWork)
+	e.at = append(e.at, value.EscapePointer(key)...)
 }
 
-func (e *evaluation) enter(key string, index int) { e.path = append(e.path, step{key, index}) }
-func (e *evaluation) leave()                      { e.path = e.path[:len(e.path)-1] }
+func (e *evaluation) leave() {
+	last := len(e.path) - 1
+	e.at, e.path = e.at[:e.path[last].from], e.path[:last]
+}
 
 // fault notes that the current value fails a keyword of n.
 func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args ...any) verdict {
 	if out != nil && len(*out) < MaxFaults {
-		*out = append(*out, Fault{e.pointer(), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
+		e.spend(1 + len(e.at)/bytesPerWork)
+		*out = append(*out, Fault{string(e.at), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
 	}
 	return fails
 }
@@ -117,7 +111,7 @@ func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args .
 // evaluated to m (nil: nobody asks).
 func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict {
 	switch {
-	case e.over != "":
+	case e.meter.over || e.deep:
 		return maybe
 	case n.empty:
 		return fits
@@ -126,7 +120,7 @@ func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict 
 	}
 	e.spend(1)
 	if e.frames++; e.frames > maxFrames {
-		e.over = "the value and its schema nest too deep to be judged"
+		e.deep = true
 	}
 	pushed := e.schema.dynamic && n.resource != nil
 	if pushed {
@@ -157,17 +151,15 @@ func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict 
 // A value of the wrong type, or outside the enum, has no further faults that are
 // worth reading.
 func (e *evaluation) literal(n *node, v value.Value, out *[]Fault, m *marks) (r verdict, wrong bool) {
+	if v.Kind() == value.Number {
+		e.spend(v.Size() / bytesPerWork) // its digits are looked at
+	}
 	if n.types != 0 && n.types&typeOf(v) == 0 {
 		return e.fault(out, n, "/type", "%s", mistyped(v, n.types)), true
 	}
 	r = fits
 	if n.enum != nil {
-		r = fails
-		for _, want := range n.enum {
-			if r = max(r, e.equal(v, want)); r == fits {
-				break
-			}
-		}
+		r = e.among(n, v)
 		if r == fails && n.isConst {
 			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), value.Excerpt(n.enum[0].String())), true
 		} else if r == fails {
@@ -219,6 +211,7 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 	if n.minLength == nil && n.maxLength == nil && n.pattern == nil && n.inFormat == nil {
 		return fits
 	}
+	e.spend(v.Size() / bytesPerWork)
 	s, _ := v.Text()
 	r := fits
 	if n.minLength != nil || n.maxLength != nil {
@@ -230,19 +223,13 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 			r = e.fault(out, n, "/maxLength", "has %d characters, the most is %d", length, *n.maxLength)
 		}
 	}
-	if n.pattern != nil && !e.matches(n.pattern, s) {
+	if n.pattern != nil && !e.meter.matches(n.pattern, s) {
 		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", value.Quoted(s), value.Quoted(n.pattern.String()))
 	}
-	if n.inFormat != nil && !n.inFormat(s) {
+	if n.inFormat != nil && e.meter.spend(len(s)/normalPerWork) && !n.inFormat(s) {
 		r = e.fault(out, n, "/format", "is %s, which is no %s", value.Quoted(s), value.Excerpt(n.format))
 	}
 	return r
-}
-
-// matches pays for the match before it is made.
-func (e *evaluation) matches(p *pattern, s string) bool {
-	e.spend(len(s) * p.states / statesPerWork)
-	return e.over == "" && p.MatchString(s)
 }
 
 func (e *evaluation) list(n *node, v value.Value, out *[]Fault, m *marks) verdict {
@@ -257,6 +244,7 @@ func (e *evaluation) list(n *node, v value.Value, out *[]Fault, m *marks) verdic
 		r = min(r, e.distinct(n, v, out))
 	}
 	if len(n.prefix) > 0 || n.rest != nil {
+		e.spend(v.Len() / itemsPerWork)
 		for i, item := range v.Elements() {
 			sub := n.rest
 			if i < len(n.prefix) {
@@ -290,6 +278,7 @@ func (e *evaluation) child(n *node, key string, index int, v value.Value, out *[
 }
 
 func (e *evaluation) contains(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	e.spend(v.Len() / itemsPerWork)
 	sure, possible := 0, 0
 	for i, item := range v.Elements() {
 		r := e.child(n.contains, "", i, item, nil)
@@ -327,6 +316,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 	if n.maxProperties != nil && v.Len() > *n.maxProperties {
 		r = e.fault(out, n, "/maxProperties", "has %d properties, the most is %d", v.Len(), *n.maxProperties)
 	}
+	e.spend(len(n.required) / itemsPerWork)
 	for _, name := range n.required {
 		if _, ok := v.Get(name); !ok {
 			r = e.missing(n, "/required", name, "", out)
@@ -336,6 +326,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 		if _, ok := v.Get(d.name); !ok {
 			continue
 		}
+		e.spend((1 + len(d.need)) / itemsPerWork)
 		for _, name := range d.need {
 			if _, ok := v.Get(name); !ok {
 				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+value.Quoted(d.name)+" asks for", out)
@@ -345,6 +336,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 	if r == fails && out == nil {
 		return r
 	}
+	e.spend(v.Len() / itemsPerWork)
 	if n.names != nil {
 		for name := range v.Members() {
 			r = min(r, e.name(n, name, out))
@@ -359,7 +351,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 			r = min(r, e.child(sub, name, -1, member, out))
 		}
 		for _, p := range n.patterns {
-			if e.matches(p.pattern, name) {
+			if e.meter.matches(p.pattern, name) {
 				known = true
 				r = min(r, e.child(p.node, name, -1, member, out))
 			}
@@ -386,7 +378,8 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 
 func (e *evaluation) missing(n *node, keyword, name, why string, out *[]Fault) verdict {
 	if out != nil && len(*out) < MaxFaults {
-		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + value.Quoted(name) + why})
+		e.spend(1 + len(e.at)/bytesPerWork)
+		*out = append(*out, Fault{string(e.at), n.at + keyword, "missing property " + value.Quoted(name) + why})
 	}
 	return fails
 }
@@ -428,6 +421,9 @@ func (e *evaluation) dynamic(n *node) *node {
 
 // distinct judges uniqueItems.
 func (e *evaluation) distinct(n *node, v value.Value, out *[]Fault) verdict {
+	if !e.meter.spend(v.Size() / normalPerWork) {
+		return maybe
+	}
 	r := fits
 	seen := make(map[string]int, v.Len())
 	for i, item := range v.Elements() {
@@ -456,40 +452,44 @@ func (e *evaluation) holds(i int) bool {
 
 // open reports whether the current value is or has a hole.
 func (e *evaluation) open() bool {
-	at := e.pointer()
+	e.spend(len(e.holes) * (1 + len(e.at)/bytesPerWork))
+	at := string(e.at)
 	for p := range e.holes {
-		if len(p) >= len(at) && p[:len(at)] == at && (len(p) == len(at) || p[len(at)] == '/') {
+		if rest, ok := strings.CutPrefix(p, at); ok && (rest == "" || rest[0] == '/') {
 			return true
 		}
 	}
 	return false
 }
 
-// equal compares as JSON Schema does: numbers by their value.
+// among judges whether v is one of n's enum. Scalars are looked up; a list or an
+// object is compared with each that is listed.
+func (e *evaluation) among(n *node, v value.Value) verdict {
+	if k := v.Kind(); k != value.List && k != value.Object {
+		return truth(e.meter.spend(v.Size()/normalPerWork) && n.scalars[string(normal(nil, v))])
+	}
+	r := fails
+	for _, want := range n.composed {
+		if r = max(r, e.equal(v, want)); r == fits {
+			break
+		}
+	}
+	return r
+}
+
+// equal compares lists and objects as JSON Schema does: numbers by their value.
 func (e *evaluation) equal(v, want value.Value) verdict {
-	if v.Kind() != want.Kind() {
+	e.spend(1)
+	if v.Kind() != want.Kind() || v.Len() != want.Len() {
 		return fails
 	}
-	switch v.Kind() {
-	case value.List, value.Object:
-		if v.Len() != want.Len() {
-			return fails
-		}
-		if e.holes != nil && e.open() {
-			return maybe
-		}
-		e.spend((v.Size() + want.Size()) / bytesPerWork)
-		return truth(slices.Equal(normal(nil, v), normal(nil, want)))
-	case value.Number:
-		a, _ := v.Number()
-		b, _ := want.Number()
-		return truth(a == b || parse(a).equal(parse(b)))
-	case value.String:
-		// Both texts were written with minimal escapes, so that equal strings
-		// have equal text.
-		return truth(v.String() == want.String())
+	if e.holes != nil && e.open() {
+		return maybe
 	}
-	return truth(v.String() == want.String())
+	if !e.meter.spend((v.Size() + want.Size()) / normalPerWork) {
+		return maybe
+	}
+	return truth(slices.Equal(normal(nil, v), normal(nil, want)))
 }
 
 func truth(b bool) verdict {

@@ -17,6 +17,8 @@ type node struct {
 
 	types    typeSet // 0: not said
 	enum     []value.Value
+	scalars  map[string]bool // those of enum that are neither lists nor objects, as normal writes them
+	composed []value.Value   // the others
 	isConst  bool
 	format   string
 	inFormat func(text string) bool
