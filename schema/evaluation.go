@@ -38,7 +38,7 @@ type evaluation struct {
 	holes  map[string]*Schema
 	meter  *meter
 	path   []step
-	at     []byte // the pointer that path makes
+	at     []byte // the pointer that path makes, if there are holes
 	scope  []*resource
 	naming bool // the value is the name of a property
 	frames int
@@ -83,14 +83,11 @@ func (e *evaluation) operand(v value.Value) operand {
 }
 
 func (e *evaluation) enter(key string, index int) {
-	e.path = append(e.path, step{key, index, len(e.at)})
-	e.at = append(e.at, '/')
-	if index >= 0 {
-		e.at = strconv.AppendInt(e.at, int64(index), 10)
-		return
+	s := step{key, index, len(e.at)}
+	e.path = append(e.path, s)
+	if e.holes != nil {
+		e.at = e.appendStep(e.at, s)
 	}
-	e.spend(len(key) / bytesPerWork)
-	e.at = append(e.at, value.EscapePointer(key)...)
 }
 
 func (e *evaluation) leave() {
@@ -98,11 +95,37 @@ func (e *evaluation) leave() {
 	e.at, e.path = e.at[:e.path[last].from], e.path[:last]
 }
 
+// pointer is where the current value stands.
+func (e *evaluation) pointer() string {
+	if e.holes != nil {
+		e.spend(len(e.at) / bytesPerWork)
+		return string(e.at)
+	}
+	var b []byte
+	for _, s := range e.path {
+		b = e.appendStep(b, s)
+	}
+	return string(b)
+}
+
+func (e *evaluation) appendStep(b []byte, s step) []byte {
+	b = append(b, '/')
+	if s.index >= 0 {
+		return strconv.AppendInt(b, int64(s.index), 10)
+	}
+	e.spend(len(s.key) / bytesPerWork)
+	return append(b, value.EscapePointer(s.key)...)
+}
+
+// unread reports whether nobody reads another fault, so that none need be put
+// into words.
+func unread(out *[]Fault) bool { return out == nil || len(*out) >= MaxFaults }
+
 // fault notes that the current value fails a keyword of n.
 func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args ...any) verdict {
-	if out != nil && len(*out) < MaxFaults {
-		e.spend(1 + len(e.at)/bytesPerWork)
-		*out = append(*out, Fault{string(e.at), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
+	if !unread(out) {
+		e.spend(faultWork)
+		*out = append(*out, Fault{e.pointer(), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
 	}
 	return fails
 }
@@ -155,12 +178,17 @@ func (e *evaluation) literal(n *node, v value.Value, out *[]Fault, m *marks) (r 
 		e.spend(v.Size() / bytesPerWork) // its digits are looked at
 	}
 	if n.types != 0 && n.types&typeOf(v) == 0 {
+		if unread(out) {
+			return fails, true
+		}
 		return e.fault(out, n, "/type", "%s", mistyped(v, n.types)), true
 	}
 	r = fits
 	if n.enum != nil {
 		r = e.among(n, v)
-		if r == fails && n.isConst {
+		if r == fails && unread(out) {
+			return fails, true
+		} else if r == fails && n.isConst {
 			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), value.Excerpt(n.enum[0].String())), true
 		} else if r == fails {
 			return e.fault(out, n, "/enum", "is %s, the schema allows %s", describe(v), alternatives(n.enum)), true
@@ -189,20 +217,25 @@ func (e *evaluation) number(n *node, v value.Value, out *[]Fault) verdict {
 		return e.fault(out, n, "", "is the number %s, which goes beyond %d digits and is not compared", value.Excerpt(literal), maxMagnitude)
 	}
 	r := fits
+	wrong := func(keyword, format string, bound *decimal) {
+		if r = fails; !unread(out) {
+			e.fault(out, n, keyword, format, value.Excerpt(literal), value.Excerpt(bound.literal))
+		}
+	}
 	if n.minimum != nil && d.cmp(*n.minimum) < 0 {
-		r = e.fault(out, n, "/minimum", "is %s, the least is %s", value.Excerpt(literal), value.Excerpt(n.minimum.literal))
+		wrong("/minimum", "is %s, the least is %s", n.minimum)
 	}
 	if n.maximum != nil && d.cmp(*n.maximum) > 0 {
-		r = e.fault(out, n, "/maximum", "is %s, the most is %s", value.Excerpt(literal), value.Excerpt(n.maximum.literal))
+		wrong("/maximum", "is %s, the most is %s", n.maximum)
 	}
 	if n.above != nil && d.cmp(*n.above) <= 0 {
-		r = e.fault(out, n, "/exclusiveMinimum", "is %s, it must be above %s", value.Excerpt(literal), value.Excerpt(n.above.literal))
+		wrong("/exclusiveMinimum", "is %s, it must be above %s", n.above)
 	}
 	if n.below != nil && d.cmp(*n.below) >= 0 {
-		r = e.fault(out, n, "/exclusiveMaximum", "is %s, it must be below %s", value.Excerpt(literal), value.Excerpt(n.below.literal))
+		wrong("/exclusiveMaximum", "is %s, it must be below %s", n.below)
 	}
 	if n.multipleOf != nil && !d.multipleOf(*n.multipleOf) {
-		r = e.fault(out, n, "/multipleOf", "is %s, it must be a multiple of %s", value.Excerpt(literal), value.Excerpt(n.multipleOf.literal))
+		wrong("/multipleOf", "is %s, it must be a multiple of %s", n.multipleOf)
 	}
 	return r
 }
@@ -224,9 +257,15 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 		}
 	}
 	if n.pattern != nil && !e.meter.matches(n.pattern, s) {
+		if unread(out) {
+			return fails
+		}
 		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", value.Quoted(s), value.Quoted(n.pattern.String()))
 	}
 	if n.inFormat != nil && e.meter.spend(len(s)/normalPerWork) && !n.inFormat(s) {
+		if unread(out) {
+			return fails
+		}
 		r = e.fault(out, n, "/format", "is %s, which is no %s", value.Quoted(s), value.Excerpt(n.format))
 	}
 	return r
@@ -316,7 +355,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 	if n.maxProperties != nil && v.Len() > *n.maxProperties {
 		r = e.fault(out, n, "/maxProperties", "has %d properties, the most is %d", v.Len(), *n.maxProperties)
 	}
-	e.spend(len(n.required) / itemsPerWork)
+	e.spend(len(n.required))
 	for _, name := range n.required {
 		if _, ok := v.Get(name); !ok {
 			r = e.missing(n, "/required", name, "", out)
@@ -326,7 +365,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 		if _, ok := v.Get(d.name); !ok {
 			continue
 		}
-		e.spend((1 + len(d.need)) / itemsPerWork)
+		e.spend(1 + len(d.need))
 		for _, name := range d.need {
 			if _, ok := v.Get(name); !ok {
 				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+value.Quoted(d.name)+" asks for", out)
@@ -358,7 +397,10 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 		}
 		if !known && n.additional != nil {
 			known = true
-			if n.additional.never {
+			if n.additional.never && unread(out) {
+				return fails
+			} else if n.additional.never {
+				e.spend(len(n.properties)) // they are listed
 				e.enter(name, -1)
 				r = e.fault(out, n, "/additionalProperties", "is not declared; the schema has %s", n.listing())
 				e.leave()
@@ -377,9 +419,9 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 }
 
 func (e *evaluation) missing(n *node, keyword, name, why string, out *[]Fault) verdict {
-	if out != nil && len(*out) < MaxFaults {
-		e.spend(1 + len(e.at)/bytesPerWork)
-		*out = append(*out, Fault{string(e.at), n.at + keyword, "missing property " + value.Quoted(name) + why})
+	if !unread(out) {
+		e.spend(faultWork)
+		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + value.Quoted(name) + why})
 	}
 	return fails
 }
@@ -453,7 +495,7 @@ func (e *evaluation) holds(i int) bool {
 // open reports whether the current value is or has a hole.
 func (e *evaluation) open() bool {
 	e.spend(len(e.holes) * (1 + len(e.at)/bytesPerWork))
-	at := string(e.at)
+	at := e.pointer()
 	for p := range e.holes {
 		if rest, ok := strings.CutPrefix(p, at); ok && (rest == "" || rest[0] == '/') {
 			return true
@@ -462,34 +504,17 @@ func (e *evaluation) open() bool {
 	return false
 }
 
-// among judges whether v is one of n's enum. Scalars are looked up; a list or an
-// object is compared with each that is listed.
+// among judges whether v is one of n's enum, numbers being compared by their
+// value.
 func (e *evaluation) among(n *node, v value.Value) verdict {
-	if k := v.Kind(); k != value.List && k != value.Object {
-		return truth(e.meter.spend(v.Size()/normalPerWork) && n.scalars[string(normal(nil, v))])
+	if k := v.Kind(); (k == value.List || k == value.Object) && e.holes != nil && e.open() {
+		e.spend(len(n.enum) / itemsPerWork)
+		return min(maybe, truth(slices.ContainsFunc(n.enum, func(want value.Value) bool {
+			return want.Kind() == k && want.Len() == v.Len()
+		})))
 	}
-	r := fails
-	for _, want := range n.composed {
-		if r = max(r, e.equal(v, want)); r == fits {
-			break
-		}
-	}
-	return r
-}
-
-// equal compares lists and objects as JSON Schema does: numbers by their value.
-func (e *evaluation) equal(v, want value.Value) verdict {
-	e.spend(1)
-	if v.Kind() != want.Kind() || v.Len() != want.Len() {
-		return fails
-	}
-	if e.holes != nil && e.open() {
-		return maybe
-	}
-	if !e.meter.spend((v.Size() + want.Size()) / normalPerWork) {
-		return maybe
-	}
-	return truth(slices.Equal(normal(nil, v), normal(nil, want)))
+	var room [64]byte
+	return truth(e.meter.spend(v.Size()/normalPerWork) && n.listed[string(normal(room[:0], v))])
 }
 
 func truth(b bool) verdict {

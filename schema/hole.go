@@ -13,6 +13,9 @@ func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
 	}
 	have := from.possible
 	if n.types != 0 && n.types&have == 0 {
+		if unread(out) {
+			return fails
+		}
 		return e.fault(out, n, "/type", "is a reference to %s, the schema says %s", have.article(), n.types)
 	}
 	if vals := e.values(from); vals != nil {
@@ -61,6 +64,8 @@ func (e *evaluation) listed(n *node, vals []value.Value, out *[]Fault) verdict {
 		}
 	}
 	switch {
+	case possible == 0 && unread(out):
+		return fails
 	case possible == 0:
 		return e.fault(out, n, "", "is a reference to one of %s, none of which fits", alternatives(vals))
 	case sure == len(vals):

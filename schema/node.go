@@ -17,8 +17,7 @@ type node struct {
 
 	types    typeSet // 0: not said
 	enum     []value.Value
-	scalars  map[string]bool // those of enum that are neither lists nor objects, as normal writes them
-	composed []value.Value   // the others
+	listed   map[string]bool // those of enum, as normal writes them
 	isConst  bool
 	format   string
 	inFormat func(text string) bool

@@ -149,13 +149,9 @@ func (t *translation) fillEnum(n *node, l *jsonschema.Schema) error {
 
 // allow makes vals the enum of n.
 func (n *node) allow(vals []value.Value) {
-	n.enum, n.scalars = vals, make(map[string]bool, len(vals))
+	n.enum, n.listed = vals, make(map[string]bool, len(vals))
 	for _, v := range vals {
-		if k := v.Kind(); k == value.List || k == value.Object {
-			n.composed = append(n.composed, v)
-		} else {
-			n.scalars[string(normal(nil, v))] = true
-		}
+		n.listed[string(normal(nil, v))] = true
 	}
 }
 

@@ -73,7 +73,9 @@ const (
 	statesPerWork = 8
 	bytesPerWork  = 64
 	normalPerWork = 8
-	itemsPerWork  = 4 // members or items that are passed over
+	itemsPerWork  = 2 // members or items that are passed over
+	// faultWork is what it takes to say what is wrong.
+	faultWork = 16
 )
 
 // allowed is how much the judgement of v may take.
