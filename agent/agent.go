@@ -63,6 +63,9 @@ type Config[T any] struct {
 	Recorder Recorder    // nil: the run cannot be resumed
 	Watch    func(Event) // nil: nobody watches. It is called while the run waits for it
 	Stream   bool        // asks the model for its text as it arrives, for Watch
+	// Redactor takes secrets out of the task, and out of every reply before
+	// anybody keeps it; nil: there are none.
+	Redactor Redactor
 }
 
 // An Agent runs tasks. It is immutable and safe for concurrent use if its parts
@@ -174,9 +177,12 @@ func (a *Agent[T]) Resume(ctx context.Context, t Task, r Recorded) (*Result[T], 
 		return res, fmt.Errorf("agent: %w", err)
 	}
 	c := &a.config
+	if c.Redactor != nil {
+		t.System, t.User = c.Redactor.RedactText(t.System), c.Redactor.RedactText(t.User)
+	}
 	l := &loop{
 		s: c.Settings, model: c.Model, caller: c.Caller, recorder: c.Recorder, tools: c.Tools, specs: a.specs,
-		submit: c.Submission, schema: c.Schema, role: c.Role, watch: c.Watch, stream: c.Stream,
+		submit: c.Submission, schema: c.Schema, role: c.Role, watch: c.Watch, stream: c.Stream, redactor: c.Redactor,
 		recorded: r, begin: time.Now(), usage: Usage{Complete: true},
 	}
 	l.accept = func(ctx context.Context, v value.Value) error {

@@ -30,6 +30,7 @@ type loop struct {
 	role     string
 	watch    func(Event)
 	stream   bool
+	redactor Redactor // nil: there are no secrets
 
 	recorded Recorded
 	begin    time.Time
@@ -227,7 +228,9 @@ func (l *loop) live(ctx context.Context) (*model.Reply, error) {
 	}
 	l.see(Event{Kind: RoundBegins, Round: req.Round, Forced: why.traced})
 	if l.stream && l.watch != nil {
-		req.Progress = func(text string) { l.see(Event{Kind: TextArrives, Round: req.Round, Text: text}) }
+		s := &stream{redact: l.redactor, tell: func(text string) { l.see(Event{Kind: TextArrives, Round: req.Round, Text: text}) }}
+		defer s.end()
+		req.Progress = s.take
 	}
 	return l.model.Ask(ctx, req)
 }
@@ -244,6 +247,9 @@ func (l *loop) adopt(r *model.Reply) (*model.Reply, error) {
 		return nil, fmt.Errorf("the model's adapter broke its contract: %s", edits[0])
 	}
 	own.Edits = append(slices.Clone(r.Edits), edits...)
+	if l.redactor != nil {
+		clean(&own, l.redactor)
+	}
 	return &own, nil
 }
 

@@ -61,6 +61,7 @@ type Config struct {
 	Secrets   Map[Secret]   `yaml:"secrets" doc:"Secrets by name. Their values are in environment variables, never in this file."`
 	Policy    value.Value   `yaml:"policy" doc:"Rules about calls and values: default, or a mapping of the policy language."`
 	Journal   Journal       `yaml:"journal" doc:"The record of runs."`
+	Rehearsal Rehearsal     `yaml:"rehearsal" doc:"What must be rehearsed before it is run."`
 	Model     *Model        `yaml:"model" doc:"The language model that plans and agents ask."`
 
 	doc   *document
@@ -106,6 +107,10 @@ type MCP struct {
 type Header struct {
 	Secret string `yaml:"secret" doc:"Name of the secret that is sent."`
 	Prefix string `yaml:"prefix" doc:"Text before it, as in \"Bearer \"."`
+}
+
+func (Header) hint() string {
+	return `name a secret, as in {secret: NAME, prefix: "Bearer "}; its value is in an environment variable, never in this file`
 }
 
 // A Command is a tool that runs a program; see package tool/command.
@@ -169,7 +174,11 @@ type Effects struct {
 type Role tool.Role
 
 func (Role) choices() []string {
-	return []string{"target", "host", "path", "program", "content", "secret", "neutral"}
+	var names []string
+	for _, r := range tool.Roles() {
+		names = append(names, string(r))
+	}
+	return names
 }
 
 // Always marks a tool every call of which a person must approve.
@@ -214,6 +223,12 @@ type Secret struct {
 type Journal struct {
 	File     string   `yaml:"file" doc:"The journal's file; without it one in the user's state directory."`
 	Contents Contents `yaml:"contents" doc:"full keeps args and outputs whole, which resume needs; digests keeps only their digests."`
+}
+
+// Rehearsal says what must be rehearsed.
+type Rehearsal struct {
+	Required bool   `yaml:"required" doc:"A plan is run only after a rehearsal of it that counts (see callsheet rehearse)."`
+	World    string `yaml:"world" doc:"The worldbook on which it must have been rehearsed; without it any."`
 }
 
 // Contents says what a journal keeps of args and outputs.

@@ -71,6 +71,7 @@ limits: {budget: 100, deadline: 1h30m, output: 1MB, args: 2MiB, plan: {bytes: 1M
 secrets: {hub: {env: HUB_TOKEN}}
 policy: {rules: [{id: a, effect: ask, tools: ["*"]}]}
 journal: {file: runs.db, contents: digests}
+rehearsal: {required: true, world: shop.world}
 model: {provider: openai, model: gpt, secret: hub, base_url: "http://127.0.0.1"}
 `
 
@@ -85,11 +86,13 @@ func TestEveryKey(t *testing.T) {
 		int(local.MaxOutput), time.Duration(local.Rate), local.Command[1].Optional, local.Input.String(), *c.Limits.Budget,
 		int(c.Limits.Output), time.Duration(c.Limits.Deadline), c.Policy.String(), c.Journal.Contents, c.Overrides[0].Value.Approve,
 		filepath.IsAbs(c.Journal.File), filepath.IsAbs(c.Sources.Get("known").Catalogue), filepath.Base(local.Dir),
+		c.Rehearsal.Required, filepath.IsAbs(c.Rehearsal.World),
 	}; !cmp.Equal(got, []any{
 		5, "files", "fs_", time.Minute,
 		64 << 10, 6 * time.Second, true, `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","maximum":9007199254740993}}}`, 100,
 		1_000_000, 90 * time.Minute, `{"rules":[{"id":"a","effect":"ask","tools":["*"]}]}`, config.Contents("digests"), config.Always("always"),
 		true, true, "work",
+		true, true,
 	}) {
 		t.Errorf("got %v", got)
 	}
@@ -114,6 +117,8 @@ func TestFaults(t *testing.T) {
 		{"case", "Limits: {}", "1:1: unknown key Limits; did you mean limits?"},
 		{"duplicate", "limits: {budget: 1}\nlimits: {budget: 2}", `2:1: the key limits stands twice; keep one`},
 		{"duplicate below", "limits: {budget: 1, budget: 2}", `1:21: the key budget stands twice; keep one`},
+		{"a header in the clear", "sources: {a: {mcp: {url: 'http://a', headers: {X: 'Bearer sesame'}}}}", `1:51: X: name a secret, as in {secret: NAME, prefix: "Bearer "}; its value is in an environment variable, never in this file`},
+		{"a header of no secret", "sources: {a: {mcp: {url: 'http://a', headers: {X: {secret: hub}}}}}", `1:48: no secret "hub" under secrets; add one: secrets: {hub: {env: VARIABLE}}`},
 		{"wrong type", "sources: [demo]", "1:1: sources must be a mapping, not a list"},
 		{"a number for text", "journal: {file: 7}", "1:17: file must be text, not 7; put it in quotes"},
 		{"a fraction", "limits: {budget: 1.5}", "1:18: budget must be a whole number of at least 0, not 1.5"},

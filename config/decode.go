@@ -21,6 +21,9 @@ type (
 	}
 	// choice is a text with a closed list of values.
 	choice interface{ choices() []string }
+	// hinted says what to write where a mapping is wanted, when something else
+	// stands there that must not be shown.
+	hinted interface{ hint() string }
 	// keyed is an ordered map, [Map].
 	keyed interface {
 		add(name string) reflect.Value
@@ -121,6 +124,10 @@ func (d *document) decode(dst reflect.Value, v value.Value, pointer string) {
 }
 
 func (d *document) decodeStruct(dst reflect.Value, v value.Value, pointer string) {
+	if h, ok := dst.Interface().(hinted); ok && v.Kind() != value.Object {
+		d.fault(pointer, "%s: %s", last(pointer), h.hint())
+		return
+	}
 	if !d.is(v, value.Object, pointer) {
 		return
 	}

@@ -34,6 +34,7 @@ type Options struct {
 	Tools []string     // more sources: "demo", "arith", or a file of declarations
 	Stub  string       // a file of answers that take the place of every tool; "": none
 	Names []string     // the tools that exist when there is a stub and no source
+	Steps []string     // ids of the plan: an answer of the stub for another is warned of; nil: there is no plan
 	Log   *slog.Logger // of the sources; nil: quiet
 	// Groups keeps the programs and servers while they run; nil: nobody does.
 	Groups *group.List
@@ -84,29 +85,27 @@ type origin struct {
 	named   bool // err names the source itself
 
 	untrusted bool // a server whose word about its tools is not believed
+	unread    bool // no secret is read: nothing will be called
+	settled   bool // what the configuration says of the tools is in their declarations already
 }
 
 // Open starts the sources of c, which may be nil, and of the options. ctx bounds
 // the start. An error about the configuration is an [*Error]; nothing is left
 // open then.
 func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
-	if c == nil {
-		c = &Config{doc: readDocument("", nil)}
-	}
-	copied, doc := *c, *c.doc // faults found here are not the file's for good
-	c, copied.doc = &copied, &doc
-	o := &Opened{Approve: make(map[string]bool), groups: &group.List{Within: opt.Groups}}
+	c, o := c.opening()
+	o.groups.Within = opt.Groups
 	opt.Groups = o.groups
 	c.readSecrets(o)
 	if err := c.doc.err(); err != nil {
 		return nil, err
 	}
 	var err error
-	if doc.redact, err = secret.NewRedactor(o.Secrets); err != nil {
+	if c.doc.redact, err = secret.NewRedactor(o.Secrets); err != nil {
 		return nil, err
 	}
 	if opt.Log != nil {
-		opt.Log = slog.New(secret.LogHandler(doc.redact, opt.Log.Handler()))
+		opt.Log = slog.New(secret.LogHandler(c.doc.redact, opt.Log.Handler()))
 	}
 	origins := c.openAll(ctx, opt)
 	for _, from := range origins {
@@ -120,6 +119,17 @@ func Open(ctx context.Context, c *Config, opt Options) (*Opened, error) {
 	return o, nil
 }
 
+// opening is a copy of c, which may be nil, and what is to be filled: faults found
+// while tools are opened are not the file's for good.
+func (c *Config) opening() (*Config, *Opened) {
+	if c == nil {
+		c = &Config{doc: readDocument("", nil)}
+	}
+	copied, doc := *c, *c.doc
+	copied.doc = &doc
+	return &copied, &Opened{Approve: make(map[string]bool), groups: new(group.List)}
+}
+
 // openAll opens every source, side by side: each may be a server that takes its
 // time to start. Their order is kept.
 func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
@@ -131,18 +141,23 @@ func (c *Config) openAll(ctx context.Context, opt Options) []*origin {
 		started.Go(func() { from.open(ctx, c, e.Name, &e.Value, opt) })
 	}
 	for _, name := range opt.Tools {
-		from := &origin{name: "--tools " + name}
-		origins = append(origins, from)
-		if name == "" {
-			from.name, from.err = "--tools", errors.New("it is empty; use demo, arith or the path of a catalogue")
-		} else if b := builtin(Builtin(name)); b != nil {
-			from.tools = b
-		} else {
-			from.tools, from.err = readCatalogue(name)
-		}
+		origins = append(origins, flagged(name))
 	}
 	started.Wait()
 	return origins
+}
+
+// flagged is the source that --tools names.
+func flagged(name string) *origin {
+	from := &origin{name: "--tools " + name}
+	if name == "" {
+		from.name, from.err = "--tools", errors.New("it is empty; use demo, arith or the path of a catalogue")
+	} else if b := builtin(Builtin(name)); b != nil {
+		from.tools = b
+	} else {
+		from.tools, from.err = readCatalogue(name)
+	}
+	return from
 }
 
 func builtin(name Builtin) []tool.Tool {
@@ -164,8 +179,12 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 		tools, from.err = from.openMCP(ctx, c, name, s, opt)
 	case s.Commands != nil:
 		prefix = "" // the names have it already, so that overrides find them
+		secret := c.secret
+		if from.unread {
+			secret = func(string) (string, error) { return "", nil }
+		}
 		for _, e := range s.Commands {
-			t, err := c.command(name, s.Prefix+e.Name, &e.Value, c.secret, opt.Groups)
+			t, err := c.command(name, s.Prefix+e.Name, &e.Value, secret, opt.Groups)
 			if err != nil {
 				from.pointer = at("sources", name, "commands", e.Name)
 				from.err = err
@@ -332,7 +351,7 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	}
 	limits := make(map[string]call.Limit)
 	for i := range tools {
-		c.setUp(&tools[i].Declaration, o, limits)
+		c.setUp(&tools[i].Declaration, first[tools[i].Name], o, limits)
 		if tools[i].Handler == nil {
 			o.Declared = append(o.Declared, tools[i].Name)
 		}
@@ -367,6 +386,9 @@ func (o *Opened) stubs(opt Options) error {
 	if err != nil {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
+	if opt.Steps != nil {
+		o.unanswerable(answers.Steps(), opt)
+	}
 	if len(o.Set.Catalogue().All()) == 0 {
 		o.Set, err = answers.Tools(opt.Names)
 	} else {
@@ -376,6 +398,29 @@ func (o *Opened) stubs(opt Options) error {
 		return fmt.Errorf("--stub %s: %w", opt.Stub, err)
 	}
 	return nil
+}
+
+// maxUnanswerable is how many answers for no step are warned of one by one.
+const maxUnanswerable = 10
+
+// unanswerable warns of answers that no step of the plan will ask for.
+func (o *Opened) unanswerable(ids []string, opt Options) {
+	known := make(map[string]bool, len(opt.Steps))
+	for _, id := range opt.Steps {
+		known[id] = true
+	}
+	n := 0
+	for _, id := range ids {
+		if known[id] {
+			continue
+		}
+		if n++; n <= maxUnanswerable {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: no step has the id %q; %s", opt.Stub, id, didYouMean(id, opt.Steps)))
+		}
+	}
+	if n > maxUnanswerable {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %d more ids that no step has", opt.Stub, n-maxUnanswerable))
+	}
 }
 
 // knownOverrides refuses overrides of tools that no source has: a misspelt name
@@ -394,9 +439,9 @@ func (c *Config) knownOverrides(tools []tool.Tool) {
 
 // setUp applies what the configuration says of a tool. A command has had its
 // declaration settled when it was made.
-func (c *Config) setUp(d *tool.Declaration, o *Opened, limits map[string]call.Limit) {
+func (c *Config) setUp(d *tool.Declaration, from *origin, o *Opened, limits map[string]call.Limit) {
 	own := c.ownOverride(d.Name)
-	if own == nil {
+	if own == nil && !from.settled {
 		c.settle(d, nil)
 	}
 	always := c.Approve == "destructive" && d.Effects.Destructive && !d.Effects.ReadOnly

@@ -42,6 +42,7 @@ func (c *Config) validate(dir string) {
 		c.validateModel(dir)
 	}
 	absolute(&c.Journal.File, dir)
+	absolute(&c.Rehearsal.World, dir)
 	c.readPolicy()
 }
 
@@ -152,6 +153,10 @@ func (c *Config) knownSecret(name, p string) {
 	known := make([]string, len(c.Secrets))
 	for i, e := range c.Secrets {
 		known[i] = e.Name
+	}
+	if len(known) == 0 {
+		c.doc.fault(p, "no secret %q under secrets; add one: secrets: {%s: {env: VARIABLE}}", name, name)
+		return
 	}
 	c.doc.fault(p, "no secret %q under secrets; %s", name, didYouMean(name, known))
 }

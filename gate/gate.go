@@ -59,6 +59,9 @@ type Options struct {
 type Gate struct {
 	opt  Options
 	flow *policy.Flow
+	// doubt and note are those of Rehearsed.
+	doubt func(call.Request) (code, message string)
+	note  string
 
 	mu      sync.Mutex
 	session *policy.Session // made when the run has an id, for rules that look at it; holding mu
@@ -76,6 +79,13 @@ func New(o Options) *Gate {
 		g.flow = o.Policy.Check(o.Plan, o.Author)
 	}
 	return g
+}
+
+// Rehearsed makes the gate ask a person also about calls that the policy allows
+// and of which doubt says why ("" is no doubt), and tells note to whoever is
+// asked about any call. It must be called before the first call is judged.
+func (g *Gate) Rehearsed(doubt func(call.Request) (code, message string), note string) {
+	g.doubt, g.note = doubt, note
 }
 
 // Digest is the digest of everything that a decision of this gate rests on,
@@ -217,6 +227,10 @@ func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.in(r).Judge(c)
+	code, doubt := "", ""
+	if g.doubt != nil {
+		code, doubt = g.doubt(r)
+	}
 	out := call.Decision{Code: d.Code, Message: d.Message, By: "policy", Facts: d.Value()}
 	switch d.Effect {
 	case policy.Deny:
@@ -224,12 +238,22 @@ func (g *Gate) judge(r call.Request, c policy.Call) call.Decision {
 	case policy.Ask:
 		out.Verdict = machine.Ask
 	case policy.Allow:
-		if g.opt.Approve[r.Tool.Name] {
+		switch {
+		case g.opt.Approve[r.Tool.Name]:
 			out.Verdict, out.Code, out.By, out.Message = machine.Ask, policy.CodeNeedsApproval, "configuration", approveMessage(r.Tool.Name)
-			return out
+		case doubt != "":
+			out.Verdict, out.Code, out.By, out.Message, doubt = machine.Ask, code, "rehearsal", doubt, ""
+		default:
+			out.Verdict = machine.Allow
+			g.in(r).Begin(c)
 		}
-		out.Verdict = machine.Allow
-		g.in(r).Begin(c)
+	}
+	if out.Verdict == machine.Ask {
+		for _, more := range []string{doubt, g.note} {
+			if more != "" {
+				out.Message += "; " + more
+			}
+		}
 	}
 	return out
 }
@@ -252,9 +276,13 @@ func (g *Gate) Ended(r call.Request, o call.Outcome) {
 		c = c.Approved()
 	}
 	status := machine.OK
-	switch {
-	case o.Failure == nil:
-	case o.Failure.Lost && !r.Tool.Effects.Repeatable():
+	switch f := o.Failure; {
+	case f == nil:
+	case g.opt.Plan != nil && (f.Retryable || f.Lost && r.Tool.Effects.Repeatable()) && r.Attempt < r.Tool.MaxAttempts():
+		return // tried again without being judged again, so a limit counts it all the while
+	case f.Lost && !r.Tool.Effects.ReadOnly, f.Code == string(machine.Uncertain):
+		// It may have had its effect, also where the report says tool_error because
+		// it was safe to repeat, and where a person gave it up.
 		status = machine.Uncertain
 	default:
 		status = machine.ToolError

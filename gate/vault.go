@@ -117,3 +117,7 @@ func (v *Vault) Redact(x value.Value) value.Value { return v.redact.Value(x) }
 
 // RedactText implements [call.Vault].
 func (v *Vault) RedactText(s string) string { return v.redact.Text(s) }
+
+// Longest is the number of bytes of the longest text that is redacted, as an
+// agent's Redactor has it; 0 without secrets.
+func (v *Vault) Longest() int { return v.redact.Longest() }

@@ -11,6 +11,7 @@ import (
 // A Filter selects runs for a list. The zero Filter is the latest runs.
 type Filter struct {
 	Status string    // exactly; empty for any
+	Kind   string    // exactly; empty for any
 	Tool   string    // runs that name this tool; empty for any
 	Since  time.Time // started at or after; zero for any time
 	Until  time.Time // started before; zero for any time
@@ -41,8 +42,8 @@ type Summary struct {
 func (s Summary) Records() int { return s.Head.Records }
 
 // Runs lists runs, the latest started first. What it costs depends on how many
-// it returns, not on how many are stored, unless Tool and Status are asked for
-// together.
+// it returns, not on how many are stored, unless two of Kind, Tool and Status are
+// asked for together, or Kind alone.
 func (s *Store) Runs(ctx context.Context, f Filter) ([]Summary, error) {
 	var where []string
 	var args []any
@@ -57,6 +58,9 @@ func (s *Store) Runs(ctx context.Context, f Filter) ([]Summary, error) {
 	}
 	if f.Status != "" {
 		add("r.status = ?", f.Status)
+	}
+	if f.Kind != "" {
+		add("r.kind = ?", f.Kind)
 	}
 	if !f.Since.IsZero() {
 		add(started+" >= ?", f.Since.UnixMicro())

@@ -18,13 +18,18 @@ import (
 // refused before it began. Errors are those of [agent.Agent.Run].
 //
 // A reply is on the disk before any of its calls is made; calls go through the
-// same door, and leave the same records, as those of a plan.
+// same door, and leave the same records, as those of a plan. Secrets of the vault
+// are in neither.
 func RunAgent[T any](ctx context.Context, store *journal.Store, tools *tool.Set, c agent.Config[T], t agent.Task, opt Options) (*agent.Result[T], error) {
 	opt.defaults()
 	if opt.Parent == "" {
 		opt.Parent = Parent(ctx)
 	}
 	k := newKeeper(tools, &opt)
+	redacting(&c, &opt)
+	if c.Redactor != nil {
+		t.System, t.User, opt.Name = c.Redactor.RedactText(t.System), c.Redactor.RedactText(t.User), c.Redactor.RedactText(opt.Name)
+	}
 	a, err := build(&c, tools, k)
 	if err != nil {
 		return &agent.Result[T]{}, err
@@ -57,6 +62,7 @@ func ResumeAgent[T any](ctx context.Context, store *journal.Store, id string, to
 		err = fits(h.Summary, h.Contents, h.Tools, jr.Header(), tools.Catalogue(), opt)
 	}
 	k := newKeeper(tools, &opt)
+	redacting(&c, &opt)
 	var a *agent.Agent[T]
 	if err == nil {
 		c.Settings, c.Role = h.Settings, h.Role
@@ -74,6 +80,14 @@ func ResumeAgent[T any](ctx context.Context, store *journal.Store, id string, to
 		return &agent.Result[T]{}, errors.Join(err, jr.Close())
 	}
 	return driveAgent(ctx, store, jr, a, h.Task, k, &opt)
+}
+
+// redacting keeps the secrets of the vault out of the conversation too, unless
+// the agent has a redactor of its own.
+func redacting[T any](c *agent.Config[T], opt *Options) {
+	if r, ok := opt.Run.Vault.(agent.Redactor); ok && c.Redactor == nil {
+		c.Redactor = r
+	}
 }
 
 // build makes the agent over the record.

@@ -224,7 +224,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 			env[childDeath] = d
 			kill := time.Duration(0)
 			if random {
-				env[childDeath], env[childSlow] = "", "2ms"
+				env[childDeath], env[childSlow] = "", "5ms"
 				kill = time.Duration(5+rnd.IntN(50)) * time.Millisecond
 			}
 			if spawn(t, dir, env, kill) {
@@ -336,9 +336,9 @@ func TestKilledRunsGoOn(t *testing.T) {
 			t.Run(fmt.Sprint(place, "/", n), func(t *testing.T) { try(t, modes[(n+i)%3], 0, []string{fmt.Sprint(place, " ", n)}, false) })
 		}
 	}
-	for n := 1; n <= 20; n++ {
+	for n := 1; n <= 30; n++ {
 		t.Run(fmt.Sprint("thrice/", n), func(t *testing.T) {
-			try(t, modes[n%3], 0, []string{fmt.Sprint("after ", n), fmt.Sprint("commit ", 1+n%5), fmt.Sprint("before ", 1+n%3)}, false)
+			try(t, modes[n%3], 0, []string{fmt.Sprint("after ", 1+n%20), fmt.Sprint("commit ", 1+n%5), fmt.Sprint("before ", 1+n%3)}, false)
 		})
 	}
 	for n := 1; n <= 20; n++ {

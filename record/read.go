@@ -112,7 +112,7 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 }
 
 func newHistory(sum journal.Summary) (*History, error) {
-	if sum.Kind != KindPlan {
+	if sum.Kind != KindPlan && sum.Kind != KindRehearsal {
 		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
 	}
 	return &History{Summary: sum, Started: sum.Started, Questions: newQuestions(sum.ID)}, nil

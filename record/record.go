@@ -20,14 +20,16 @@ import (
 
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/value"
 )
 
 // The kinds of runs.
 const (
-	KindPlan  = "plan"
-	KindAgent = "agent"
+	KindPlan      = "plan"
+	KindAgent     = "agent"
+	KindRehearsal = "rehearsal" // of a plan, on a stage: it called nothing, cannot go on, and is no recording of the world
 )
 
 // The kinds of records of a run, beside the journal's own.
@@ -102,6 +104,10 @@ type Options struct {
 	OnStart func(Live)
 	// OnAsk is told of every new ask, after it was recorded; nil: nobody.
 	OnAsk func(Ask)
+	// Receipt makes the run one of kind [KindRehearsal]. It is called when the
+	// run is over, and what it returns is kept in the last record, where
+	// [Receipts] finds it. nil: the run is a plan's.
+	Receipt func(*machine.Report) value.Value
 	// Parent is the run whose tool started this one; "" at the top.
 	Parent string
 	// Now is the clock of expiries; nil: time.Now.
@@ -127,6 +133,9 @@ var (
 	ErrChanged = errors.New("changed since the run began")
 	// ErrNotAPlan is a run of another kind than a plan's.
 	ErrNotAPlan = errors.New("not the run of a plan")
+	// ErrRehearsal is a rehearsal where the run of a plan is needed: what it did
+	// was on a stage.
+	ErrRehearsal = errors.New("a rehearsal, which did nothing")
 	// ErrOver is a run that has nothing left to do.
 	ErrOver = errors.New("the run is over")
 	// ErrDigestsOnly is a run whose journal keeps digests in place of values.

@@ -41,7 +41,10 @@ func (o *Output) Check(file string, r *check.Report) {
 		verdict += ", " + plural(n, "warning")
 	}
 	calls := plural(r.Calls.Max, "call")
-	if r.Calls.Min != r.Calls.Max {
+	switch {
+	case r.Calls.Min == 0 && r.Calls.Max > 0: // no step can do what it is for
+		calls = "no call"
+	case r.Calls.Min != r.Calls.Max:
 		calls = fmt.Sprintf("%d to %s", r.Calls.Min, calls)
 	}
 	fmt.Fprintf(o.w, "%s; %s in %s\n", verdict, calls, plural(len(r.Waves), "wave"))

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"container/list"
 	"fmt"
 	"io"
 	"strings"
@@ -34,7 +35,8 @@ type Watch struct {
 	wave    map[string]int
 	start   time.Time
 	end     time.Time
-	running []*running // in the order in which they began
+	running list.List                // of *running, in the order in which they began
+	at      map[string]*list.Element // in running, by step: a step has one call at a time
 	first   map[string]time.Time
 	drawn   int       // lines of the live view on the screen
 	held    int       // how many others have the screen
@@ -53,7 +55,7 @@ type running struct {
 
 // Watch begins to follow a run of p. Close must be called when it is over.
 func (o *Output) Watch(p *plan.Plan) *Watch {
-	w := &Watch{out: o, steps: len(p.Steps), wave: make(map[string]int, len(p.Steps)), first: make(map[string]time.Time), start: time.Now()}
+	w := &Watch{out: o, steps: len(p.Steps), wave: make(map[string]int, len(p.Steps)), first: make(map[string]time.Time), at: make(map[string]*list.Element), start: time.Now()}
 	for i := range p.Steps {
 		w.wave[p.Steps[i].ID] = p.Steps[i].Wave
 		w.waves = max(w.waves, p.Steps[i].Wave+1)
@@ -131,7 +133,8 @@ func (w *Watch) apply(e run.Event) string {
 		w.start = e.Time
 	case run.Called:
 		w.calls++
-		w.running = append(w.running, &running{step: e.Step, tool: e.Tool, attempt: e.Attempt, since: e.Time})
+		w.gone(e.Step)
+		w.at[e.Step] = w.running.PushBack(&running{step: e.Step, tool: e.Tool, attempt: e.Attempt, since: e.Time})
 		if _, ok := w.first[e.Step]; !ok {
 			w.first[e.Step] = e.Time
 		}
@@ -141,24 +144,18 @@ func (w *Watch) apply(e run.Event) string {
 		}
 		return logLine("call", e) + again
 	case run.Noted:
-		for _, r := range w.running {
-			if r.step == e.Step {
-				r.note = note(e)
-			}
+		if at := w.at[e.Step]; at != nil {
+			at.Value.(*running).note = note(e)
 		}
 	case run.Returned:
-		for i, r := range w.running {
-			if r.step == e.Step {
-				w.running = append(w.running[:i], w.running[i+1:]...)
-				break
-			}
-		}
+		w.gone(e.Step)
 		if e.Failure != nil {
 			return logLine("failed", e) + ": " + Escape(e.Failure.Error())
 		}
 	case run.Asked:
 		return logLine("asks", e) + tail(why(e.Step, "", e.Cause))
 	case run.Settled:
+		w.gone(e.Step) // a call that was not made after all does not return
 		w.settled++
 		if e.Status != machine.OK {
 			w.failed++
@@ -172,6 +169,14 @@ func (w *Watch) apply(e run.Event) string {
 		w.end = e.Time
 	}
 	return ""
+}
+
+// gone takes the call of a step from those that are out.
+func (w *Watch) gone(step string) {
+	if at := w.at[step]; at != nil {
+		w.running.Remove(at)
+		delete(w.at, step)
+	}
 }
 
 func logLine(what string, e run.Event) string {
@@ -254,7 +259,8 @@ func (w *Watch) erase() {
 // out, as many as fit. No line is wider than width.
 func (w *Watch) frame(now time.Time, width, height int) []string {
 	deepest := 0
-	for _, r := range w.running {
+	for at := w.running.Front(); at != nil; at = at.Next() {
+		r := at.Value.(*running)
 		deepest = max(deepest, w.wave[r.step]+1)
 	}
 	head := fmt.Sprintf("%d/%d steps", w.settled, w.steps)
@@ -267,9 +273,10 @@ func (w *Watch) frame(now time.Time, width, height int) []string {
 	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
 	lines := []string{w.out.paint(strong, Fit(head, width-1))}
 	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
-	for i, r := range w.running {
-		if i == room {
-			lines = append(lines, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", len(w.running)-room), width-1)))
+	for at := w.running.Front(); at != nil; at = at.Next() {
+		r := at.Value.(*running)
+		if len(lines) > room {
+			lines = append(lines, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", w.running.Len()-room), width-1)))
 			break
 		}
 		line := fmt.Sprintf("  %s  %s  %s", Escape(r.step), Escape(r.tool), short(now.Sub(r.since)))

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"errors"
 	"regexp"
@@ -119,7 +120,7 @@ output           d: 1
 func TestFrameFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1000, 0)
-		w := &Watch{out: New(&bytes.Buffer{}, 80, 24), wave: map[string]int{}, first: map[string]time.Time{}, start: now, steps: 9, waves: 3}
+		w := &Watch{out: New(&bytes.Buffer{}, 80, 24), wave: map[string]int{}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 9, waves: 3}
 		for range rapid.IntRange(0, 12).Draw(t, "running") {
 			step, text := rapid.String().Draw(t, "step"), rapid.String()
 			w.apply(run.Event{Kind: run.Called, Step: step, Tool: text.Draw(t, "tool"), Attempt: rapid.IntRange(1, 3).Draw(t, "attempt"), Time: now})
@@ -140,7 +141,7 @@ func TestFrameFits(t *testing.T) {
 
 func TestFrame(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := &Watch{out: &Output{styled: true}, wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, start: now, steps: 5, waves: 3}
+	w := &Watch{out: &Output{styled: true}, wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 5, waves: 3}
 	w.apply(run.Event{Kind: run.Settled, Step: "s1", Status: machine.OK, Time: now})
 	w.apply(run.Event{Kind: run.Settled, Step: "s0", Status: machine.UnknownTool, Time: now})
 	w.apply(run.Event{Kind: run.Called, Step: "s2", Tool: "fetch", Attempt: 2, Time: now})
@@ -219,5 +220,30 @@ func TestShort(t *testing.T) {
 		if got := short(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
+	}
+}
+
+// A call that was offered and not made ends with its step; a note goes to its
+// own call.
+func TestWatchKeepsTheCallsThatAreOut(t *testing.T) {
+	p, err := plan.Decode([]byte(`[{"id":"a","tool":"t"},{"id":"b","tool":"t"},{"id":"c","tool":"t"}]`), plan.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	w := New(&out, 80, 24).Watch(p)
+	defer w.Close()
+	now := time.Now()
+	for _, e := range []run.Event{
+		{Kind: run.Called, Step: "a"}, {Kind: run.Called, Step: "b"}, {Kind: run.Called, Step: "c"},
+		{Kind: run.Noted, Step: "b", Progress: tool.Progress{Message: "half"}},
+		{Kind: run.Returned, Step: "a"}, {Kind: run.Settled, Step: "c"},
+	} {
+		e.Time = now
+		w.Observe(e)
+	}
+	got := w.frame(now, 80, 24)
+	if len(got) != 2 || !strings.Contains(got[1], "b") || !strings.Contains(got[1], "half") {
+		t.Errorf("got %q, want the head and b with its note", got)
 	}
 }

@@ -27,16 +27,6 @@ func (d *Declaration) freeze() {
 // effects, the roles of its args and the undeclared args that are allowed. Where
 // it comes from and how it is retried are not part of it.
 func (d *Declaration) Definition() value.Value {
-	args := make([]value.Value, len(d.Args))
-	for i, a := range d.Args {
-		args[i] = value.ObjectOf(
-			value.Member{Key: "pattern", Value: lossy(a.Pattern)},
-			value.Member{Key: "role", Value: lossy(string(a.Role))})
-	}
-	allowed := make([]value.Value, len(d.Allowed))
-	for i, name := range d.Allowed {
-		allowed[i] = lossy(name)
-	}
 	schemaOf := func(v value.Value) value.Value {
 		if v.IsZero() {
 			return value.NullValue()
@@ -55,8 +45,26 @@ func (d *Declaration) Definition() value.Value {
 			value.Member{Key: "idempotent", Value: value.BoolValue(e.Idempotent)},
 			value.Member{Key: "openWorld", Value: value.BoolValue(e.OpenWorld)},
 			value.Member{Key: "keyed", Value: value.BoolValue(e.Keyed)})},
-		value.Member{Key: "args", Value: value.ListOf(args...)},
-		value.Member{Key: "allowed", Value: value.ListOf(allowed...)})
+		value.Member{Key: "args", Value: d.roles()},
+		value.Member{Key: "allowed", Value: d.allowed()})
+}
+
+func (d *Declaration) roles() value.Value {
+	args := make([]value.Value, len(d.Args))
+	for i, a := range d.Args {
+		args[i] = value.ObjectOf(
+			value.Member{Key: "pattern", Value: lossy(a.Pattern)},
+			value.Member{Key: "role", Value: lossy(string(a.Role))})
+	}
+	return value.ListOf(args...)
+}
+
+func (d *Declaration) allowed() value.Value {
+	allowed := make([]value.Value, len(d.Allowed))
+	for i, name := range d.Allowed {
+		allowed[i] = lossy(name)
+	}
+	return value.ListOf(allowed...)
 }
 
 // ParseDefinition reads what [Declaration.Definition] wrote. The result has the

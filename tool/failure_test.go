@@ -16,7 +16,7 @@ type hostile struct{}
 func (h *hostile) Error() string { panic(h) }
 
 // uncomparable is an error that == panics on.
-type uncomparable struct{ parts []string }
+type uncomparable struct{ _ []string }
 
 func (uncomparable) Error() string { return "parts" }
 

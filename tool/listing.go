@@ -10,31 +10,34 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
-// A ListingError is a fault in a file of declarations.
-type ListingError struct {
+// A FileError is a fault in a file of declarations, or in one that answers in
+// place of tools.
+type FileError struct {
 	Pointer string // RFC 6901, into the file
 	Message string
 }
 
-func (e *ListingError) Error() string {
+func (e *FileError) Error() string {
 	if e.Pointer == "" {
 		return e.Message
 	}
 	return "at " + e.Pointer + ": " + e.Message
 }
 
-// maxListingFaults is how many faults of one file are told.
-const maxListingFaults = 100
+// MaxFileErrors is how many faults of one file are told: more than anybody
+// mends at once.
+const MaxFileErrors = 100
 
 // ReadCatalogue reads declarations in the shape of the result of MCP's
 // tools/list, {"tools": [{"name", "description", "inputSchema", "outputSchema",
-// "annotations"}]}, or the bare list. Annotations are believed: the file was
+// "annotations", "_meta"}]}, or the bare list: what [Listing] writes, and what an
+// MCP server answers. Annotations are believed: the file was
 // named by the user. What they leave out is as MCP says, which is [Undeclared].
 //
 // Reading is strict: unknown fields, wrong types, schemas that do not compile
 // and names that stand twice are errors. A fault of the text is a
 // [*value.SyntaxError] with its line; of the others all are told, joined, each a
-// [*ListingError] with its pointer.
+// [*FileError] with its pointer.
 func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
 	doc, err := value.Parse(text)
 	if err != nil {
@@ -75,12 +78,61 @@ func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
 	return out, nil
 }
 
+// metaKey is the member of a tool's _meta for what MCP's tools/list has no place
+// for: {"keyed": true, "args": [{"pattern", "role"}], "allowed": ["name"]}.
+const metaKey = "callsheet/tool"
+
+// Listing writes declarations as [ReadCatalogue] reads them: all of their
+// definitions, so that every tool keeps its digest. Where they come from and how
+// they are retried is not written.
+func Listing(decls []*Declaration) value.Value {
+	list := make([]value.Value, len(decls))
+	for i, d := range decls {
+		list[i] = listed(d)
+	}
+	return value.ObjectOf(value.Member{Key: "tools", Value: value.ListOf(list...)})
+}
+
+func listed(d *Declaration) value.Value {
+	m := []value.Member{{Key: "name", Value: lossy(d.Name)}}
+	if d.Description != "" {
+		m = append(m, value.Member{Key: "description", Value: lossy(d.Description)})
+	}
+	if d.Input != nil {
+		m = append(m, value.Member{Key: "inputSchema", Value: d.Input.Value()})
+	}
+	if d.Output != nil {
+		m = append(m, value.Member{Key: "outputSchema", Value: d.Output.Value()})
+	}
+	e := d.Effects
+	m = append(m, value.Member{Key: "annotations", Value: value.ObjectOf(
+		value.Member{Key: "readOnlyHint", Value: value.BoolValue(e.ReadOnly)},
+		value.Member{Key: "destructiveHint", Value: value.BoolValue(e.Destructive)},
+		value.Member{Key: "idempotentHint", Value: value.BoolValue(e.Idempotent)},
+		value.Member{Key: "openWorldHint", Value: value.BoolValue(e.OpenWorld)},
+	)})
+	var meta []value.Member
+	if e.Keyed {
+		meta = append(meta, value.Member{Key: "keyed", Value: value.BoolValue(true)})
+	}
+	if len(d.Args) > 0 {
+		meta = append(meta, value.Member{Key: "args", Value: d.roles()})
+	}
+	if len(d.Allowed) > 0 {
+		meta = append(meta, value.Member{Key: "allowed", Value: d.allowed()})
+	}
+	if meta != nil {
+		m = append(m, value.Member{Key: "_meta", Value: value.ObjectOf(value.Member{Key: metaKey, Value: value.ObjectOf(meta...)})})
+	}
+	return value.ObjectOf(m...)
+}
+
 // A listing gathers the faults of a file.
 type listing struct{ faults []error }
 
 func (l *listing) fault(pointer, format string, args ...any) {
-	if len(l.faults) < maxListingFaults {
-		l.faults = append(l.faults, &ListingError{pointer, fmt.Sprintf(format, args...)})
+	if len(l.faults) < MaxFileErrors {
+		l.faults = append(l.faults, &FileError{pointer, fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -104,7 +156,40 @@ func (l *listing) declaration(entry value.Value, at string) *Declaration {
 		}
 		d.Effects = Annotated(hints)
 	}
+	if ours := l.get(l.get(entry, at, "_meta", value.Object), at+"/_meta", metaKey, value.Object); !ours.IsZero() {
+		l.meta(d, ours, at+"/_meta/"+value.EscapePointer(metaKey))
+	}
 	return d
+}
+
+// meta reads what stands under metaKey.
+func (l *listing) meta(d *Declaration, v value.Value, at string) {
+	l.known(v, at, "keyed", "args", "allowed")
+	d.Effects.Keyed, _ = l.get(v, at, "keyed", value.Bool).Bool()
+	for i, a := range l.get(v, at, "args", value.List).Elements() {
+		at := fmt.Sprintf("%s/args/%d", at, i)
+		if a.Kind() != value.Object {
+			l.fault(at, "is %s, it must be an object", article(a))
+			continue
+		}
+		l.known(a, at, "pattern", "role")
+		pattern, ok := l.need(a, at, "pattern", value.String).Text()
+		if ok && !strings.HasPrefix(pattern, "/") {
+			l.fault(at+"/pattern", "%s is no JSON pointer; it begins with /", value.Quoted(pattern))
+		}
+		role, ok := l.need(a, at, "role", value.String).Text()
+		if ok && !slices.Contains(Roles(), Role(role)) {
+			l.fault(at+"/role", "%s is no role; use one of %q", value.Quoted(role), Roles())
+		}
+		d.Args = append(d.Args, Arg{pattern, Role(role)})
+	}
+	for i, name := range l.get(v, at, "allowed", value.List).Elements() {
+		s, ok := name.Text()
+		if !ok {
+			l.fault(fmt.Sprintf("%s/allowed/%d", at, i), "is %s, it must be a string", article(name))
+		}
+		d.Allowed = append(d.Allowed, s)
+	}
 }
 
 func (l *listing) schema(entry value.Value, at, name string) *schema.Schema {

@@ -55,6 +55,11 @@ func TestReadCatalogueRefuses(t *testing.T) {
 		{`[{"name": "x", "annotations": {"readOnlyHint": "yes"}}]`, "at /0/annotations/readOnlyHint: is a string, it must be a boolean"},
 		{`[{"name": "x", "inputSchema": {"properties": {"a": {"pattern": "("}}}}]`, "at /0/inputSchema/properties/a/pattern: the pattern"},
 		{`[{"name": "x", "inputSchema": {"$ref": "https://evil.example/s.json"}}]`, "nothing is fetched"},
+		{`[{"name": "x", "_meta": {"callsheet/tool": {"kyed": true}}}]`, `at /0/_meta/callsheet~1tool/kyed: the field "kyed" is not known here; did you mean "keyed"?`},
+		{`[{"name": "x", "_meta": {"callsheet/tool": {"args": [{"pattern": "to", "role": "target"}]}}}]`, "args/0/pattern: \"to\" is no JSON pointer"},
+		{`[{"name": "x", "_meta": {"callsheet/tool": {"args": [{"pattern": "/to", "role": "goal"}]}}}]`, "args/0/role: \"goal\" is no role"},
+		{`[{"name": "x", "_meta": {"callsheet/tool": {"args": [1]}}}]`, "args/0: is a number"},
+		{`[{"name": "x", "_meta": {"callsheet/tool": {"allowed": [1]}}}]`, "allowed/0: is a number"},
 		{`[{"name": "x"}, {"name": "y"}, {"name": "x"}]`, `at /2/name: the name "x" is taken by the tool at /0`},
 	} {
 		_, err := tool.ReadCatalogue([]byte(tt.text), "tools.json")
@@ -68,6 +73,27 @@ func TestReadCatalogueRefuses(t *testing.T) {
 	}
 }
 
+// What is written is read back as it was: every definition, with what MCP has no
+// place for.
+func TestListingIsReadBack(t *testing.T) {
+	decls, err := tool.ReadCatalogue([]byte(listing), "tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decls[1].Effects.Keyed = true
+	decls[1].Args = []tool.Arg{{Pattern: "/to", Role: tool.Secret}, {Pattern: "/*/x~1y", Role: tool.Neutral}}
+	decls[2].Allowed = []string{"extra", ""}
+	back, err := tool.ReadCatalogue([]byte(tool.Listing(decls).String()), "tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range decls {
+		if got, want := back[i].Definition().String(), d.Definition().String(); got != want {
+			t.Errorf("read back: got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 func FuzzReadCatalogue(f *testing.F) {
 	f.Add([]byte(listing))
 	f.Add([]byte(`[{"name": "x", "inputSchema": {"$ref": "#"}}]`))
@@ -78,6 +104,15 @@ func FuzzReadCatalogue(f *testing.F) {
 		}
 		if _, err := tool.NewCatalogue(decls...); err != nil {
 			t.Errorf("a file that was read makes no catalogue: %v", err)
+		}
+		back, err := tool.ReadCatalogue([]byte(tool.Listing(decls).String()), "f")
+		if err != nil {
+			t.Fatalf("what was written of it is not read: %v", err)
+		}
+		for i, d := range decls {
+			if d.Digest() != back[i].Digest() {
+				t.Errorf("got  %s\nwant %s", back[i].Definition(), d.Definition())
+			}
 		}
 	})
 }

@@ -76,6 +76,9 @@ const (
 	Neutral Role = "neutral" // neither
 )
 
+// Roles are all roles.
+func Roles() []Role { return []Role{Target, Host, Path, Program, Content, Secret, Neutral} }
+
 // An Arg gives a role to the args that a pointer pattern matches, and to all that
 // is inside them. A pattern is an RFC 6901 pointer in which a token * stands for
 // any one name or index.

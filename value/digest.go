@@ -40,8 +40,11 @@ func (v Value) Digest() Digest {
 	return d
 }
 
-// Canonical is the text over which the digest is taken.
+// Canonical is the text over which the digest is taken, "" for no value.
 func (v Value) Canonical() string {
+	if v.n == nil {
+		return ""
+	}
 	var b strings.Builder
 	w := bufio.NewWriterSize(&b, hashBuffer)
 	v.canonical(w)

@@ -86,6 +86,9 @@ func TestDigestSortsKeysAndKeepsNumbers(t *testing.T) {
 	if got, want := a.Canonical(), `{"a":{"c":2,"d":[1.0]},"b":1}`; got != want {
 		t.Errorf("Canonical() = %s, want %s", got, want)
 	}
+	if got := (Value{}).Canonical(); got != "" {
+		t.Errorf("no value: Canonical() = %q, want nothing", got)
+	}
 }
 
 func TestFloatRefusesWhatJSONCannotWrite(t *testing.T) {

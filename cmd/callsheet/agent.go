@@ -93,8 +93,7 @@ func (a *app) words(task string) (string, error) {
 func (c *agentCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	err := c.run(a, p)
-	return a.inJSON(err, c.JSON)
+	return c.run(a, p)
 }
 
 func (c *agentCmd) run(a *app, p *performance) error {
@@ -119,9 +118,10 @@ func (c *agentCmd) run(a *app, p *performance) error {
 	}
 	defer tools.Close()
 	if len(tools.Declared) > 0 {
-		return refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", tools.Declared[0], len(tools.Declared))
+		return onlyDeclared(tools.Declared, "")
 	}
-	m, err := c.modelFlags.open()
+	task = a.redact.Text(task)
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}
@@ -211,6 +211,7 @@ func (r *agentRun) begin(t agent.Task) (*agent.Result[value.Value], error) {
 			return record.RunAgent(ctx, r.store, r.tools, r.config, t, r.opt)
 		}
 		c := r.config
+		c.Redactor, _ = r.opt.Run.Vault.(agent.Redactor)
 		c.Tools, c.Caller = r.tools.Catalogue(), agent.Through{Door: &call.Door{Tools: r.tools, Gate: r.opt.Run.Gate, Limits: r.opt.Run.Limits, Vault: r.opt.Run.Vault}}
 		a, err := agent.New(c)
 		if err != nil {
@@ -272,15 +273,11 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 		return failed
 	}
 	if r.flags.JSON {
-		if err := r.app.print(resultJSON(res, failed)); err != nil {
+		if err := r.app.print(r.app.resultJSON(res, failed)); err != nil {
 			return err
 		}
 	} else if failed == nil {
-		text, err := indented(res.Submitted)
-		if err == nil {
-			_, err = fmt.Fprintln(r.app.stdout, text)
-		}
-		if err != nil {
+		if _, err := r.app.stdout.Write(indented(res.Submitted)); err != nil {
 			return err
 		}
 	}
@@ -288,14 +285,14 @@ func (r *agentRun) report(res *agent.Result[value.Value], failed error) error {
 }
 
 // resultJSON is what --json prints of a run that was begun, however it ended.
-func resultJSON(res *agent.Result[value.Value], failed error) value.Value {
+func (a *app) resultJSON(res *agent.Result[value.Value], failed error) value.Value {
 	submission := res.Submitted
 	if failed != nil || submission.IsZero() {
 		submission = value.NullValue()
 	}
 	ms := append([]value.Member{{Key: "submission", Value: submission}}, costs(res)...)
 	if failed != nil {
-		ms = append(ms, failureJSON(failed))
+		ms = append(ms, a.failureJSON(failed))
 	}
 	return value.ObjectOf(ms...)
 }
@@ -322,7 +319,7 @@ const (
 	codeHarness     = "harness"     // the harness could not do its work
 )
 
-func failureJSON(failed error) value.Member {
+func (a *app) failureJSON(failed error) value.Member {
 	var protocol *agent.ProtocolError
 	var waiting *agent.WaitingError
 	var provider *model.Error
@@ -338,7 +335,7 @@ func failureJSON(failed error) value.Member {
 		code = codeInterrupted
 	}
 	return value.Member{Key: "error", Value: value.ObjectOf(
-		value.Member{Key: "code", Value: plain(code)}, value.Member{Key: "message", Value: plain(failed.Error())},
+		value.Member{Key: "code", Value: plain(code)}, value.Member{Key: "message", Value: plain(a.redact.Text(failed.Error()))},
 	)}
 }
 
@@ -420,7 +417,7 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	if err := f.fill(c); err != nil {
 		return err
 	}
-	m, err := f.modelFlags.open()
+	m, err := f.modelFlags.open(c)
 	if err != nil {
 		return err
 	}

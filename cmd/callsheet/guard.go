@@ -47,7 +47,7 @@ func author(kind policy.AuthorKind, task string, tools *config.Opened) policy.Au
 	}
 	a.Grants = policy.NewGrants(task)
 	for _, name := range tools.Untrusted {
-		a.Seen = a.Seen.Join(policy.Label{Integrity: policy.Untrusted, Sources: []policy.Source{{Tool: name}}})
+		a.Seen = a.Seen.Join(policy.Label{Integrity: policy.Untrusted, Sources: []policy.Source{{Step: "the description", Tool: name}}})
 	}
 	return a
 }

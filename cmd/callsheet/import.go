@@ -8,8 +8,9 @@ import (
 )
 
 type importCmd struct {
-	From string `required:"" help:"The format: ${formats}." placeholder:"FORMAT"`
+	From string `required:"" help:"The format: ${enum}." enum:"${formats}" placeholder:"FORMAT"`
 	File string `arg:"" help:"The file, - for standard input."`
+	limitFlag
 }
 
 // formats lists what can be imported.
@@ -23,13 +24,17 @@ func formats() string {
 
 // Run prints the plan.
 func (c *importCmd) Run(a *app) error {
-	text, err := a.read(c.File, 0)
+	limits, err := c.limits()
 	if err != nil {
 		return err
 	}
-	doc, err := importer.Import(c.From, text)
+	text, err := a.read(c.File, limits.Bytes)
 	if err != nil {
-		return refusal{fmt.Errorf("%s: %w", c.File, err)}
+		return err
+	}
+	doc, err := importer.Import(c.From, text, limits)
+	if err != nil {
+		return refusal{fmt.Errorf("%s: %w", named(c.File), err)}
 	}
 	_, err = a.stdout.Write(doc)
 	return err

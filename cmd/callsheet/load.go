@@ -12,6 +12,7 @@ import (
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool"
 )
@@ -31,11 +32,16 @@ type toolFlags struct {
 // configuration reads the file that holds, nil when there is none. With --tools
 // or --stub only one that is named holds.
 func (f *toolFlags) configuration() (*config.Config, error) {
-	path := f.Config
+	if f.Config == "" && (len(f.Tools) > 0 || f.Stub != "") {
+		return nil, nil
+	}
+	return configuration(f.Config)
+}
+
+// configuration reads the file that is named, else that of the working
+// directory; nil when there is none.
+func configuration(path string) (*config.Config, error) {
 	if path == "" {
-		if len(f.Tools) > 0 || f.Stub != "" {
-			return nil, nil
-		}
 		var err error
 		if path, err = config.Find("."); err != nil {
 			return nil, refusal{err}
@@ -51,18 +57,39 @@ func (f *toolFlags) configuration() (*config.Config, error) {
 	return c, nil
 }
 
+// limitFlag is for commands that read a plan and need no tools.
+type limitFlag struct {
+	Config string `help:"The configuration, whose limits.plan holds; callsheet.yaml of the working directory unless told." placeholder:"FILE"`
+}
+
+// limits are the bounds of a plan document.
+func (f *limitFlag) limits() (plan.Limits, error) {
+	c, err := configuration(f.Config)
+	return c.PlanLimits(), err
+}
+
 // quietStart is how long sources may start before somebody at a terminal is told
 // what is waited for.
 const quietStart = time.Second
 
-// open starts the tools. names are those of the plan.
-func (f *toolFlags) open(ctx context.Context, a *app, c *config.Config, names []string) (*config.Opened, error) {
+// open starts the tools for a plan, nil for none yet.
+func (f *toolFlags) open(ctx context.Context, a *app, c *config.Config, p *plan.Plan) (*config.Opened, error) {
+	opt := config.Options{Tools: f.Tools, Stub: f.Stub, Groups: &a.running}
+	if p != nil {
+		opt.Names, opt.Steps = make([]string, len(p.Steps)), make([]string, len(p.Steps))
+		for i := range p.Steps {
+			opt.Names[i], opt.Steps[i] = p.Steps[i].Tool, p.Steps[i].ID
+		}
+	}
 	if c != nil {
 		defer starting(a.err(), len(c.Sources))()
 	}
-	o, err := config.Open(ctx, c, config.Options{Tools: f.Tools, Stub: f.Stub, Names: names, Groups: &a.running})
+	o, err := config.Open(ctx, c, opt)
 	if err != nil {
 		return nil, refusal{err}
+	}
+	if a.redact, err = secret.NewRedactor(o.Secrets); err != nil {
+		return nil, errors.Join(refusal{err}, o.Close())
 	}
 	return o, nil
 }
@@ -126,9 +153,27 @@ func (a *app) read(path string, limit int) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	if err != nil {
-		return nil, refuse("%s: %w", path, err)
+		return nil, refuse("%s: %w", named(path), err)
 	}
 	return text, nil
+}
+
+// named is what messages call a file.
+func named(path string) string {
+	if path == "-" {
+		return "<stdin>"
+	}
+	return path
+}
+
+// onlyDeclared refuses tools that have nothing behind them. instead is what else
+// can be done, "" for nothing.
+func onlyDeclared(names []string, instead string) error {
+	what := fmt.Sprintf("the tool %q is", names[0])
+	if n := len(names) - 1; n > 0 {
+		what = fmt.Sprintf("the tool %q and %d more are", names[0], n)
+	}
+	return refuse("%s only declared and cannot be called; add --stub FILE to answer in place of every tool%s", what, instead)
 }
 
 // script is a plan with the tools that it is judged or run with.
@@ -152,7 +197,7 @@ func (s *script) Close() error {
 // load reads the configuration, then the plan, and opens the tools if the plan
 // can be read. ctx bounds the start of servers.
 func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
-	s := &script{file: f.Plan}
+	s := &script{file: named(f.Plan)}
 	var err error
 	if s.config, err = f.configuration(); err != nil {
 		return nil, err
@@ -167,11 +212,7 @@ func (a *app) load(ctx context.Context, f *planFlags) (*script, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(s.plan.Steps))
-	for i := range s.plan.Steps {
-		names[i] = s.plan.Steps[i].Tool
-	}
-	s.tools, err = f.open(ctx, a, s.config, names)
+	s.tools, err = f.open(ctx, a, s.config, s.plan)
 	return s, err
 }
 

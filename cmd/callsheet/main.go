@@ -14,9 +14,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool/command"
 	"github.com/callsheet/callsheet/tool/group"
@@ -39,6 +47,9 @@ type cli struct {
 	Agent     agentCmd     `cmd:"" help:"Let a model do a task with tools, and answer in the shape of a schema."`
 	Check     checkCmd     `cmd:"" help:"Find what is wrong with a plan; nothing is called."`
 	Graph     graphCmd     `cmd:"" help:"Draw the waves of a plan."`
+	Rehearse  rehearseCmd  `cmd:"" help:"Run a plan on a stage made of recordings; nothing is called."`
+	Diff      diffCmd      `cmd:"" help:"Compare two recorded runs step by step, as a rehearsal with the real run."`
+	World     worldCmd     `cmd:"" help:"Make and play worlds: stages made of recordings."`
 	Tools     toolsCmd     `cmd:"" help:"List the tools, or call one."`
 	Runs      runsCmd      `cmd:"" help:"List the recorded runs."`
 	Show      showCmd      `cmd:"" help:"Show a recorded run."`
@@ -63,7 +74,9 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr *os.File
 	environ        []string
-	running        group.List // the programs and servers of the tools
+	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
+	running        group.List       // the programs and servers of the tools
+	settles        atomic.Bool      // an interrupt is for the command to handle
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -90,7 +103,21 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	go a.leave()
 	os.Exit(a.main(os.Args[1:]))
+}
+
+// leave ends the process at an interrupt, and the programs of its tools with it,
+// unless the command has something to settle first.
+func (a *app) leave() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for range signals {
+		if !a.settles.Load() {
+			a.running.Kill()
+			os.Exit(exitInterrupted)
+		}
+	}
 }
 
 func (a *app) main(args []string) int {
@@ -106,11 +133,77 @@ func (a *app) main(args []string) int {
 	if err != nil {
 		return a.fail(err)
 	}
+	args = rewritten(args)
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return a.fail(refuse("%w; see callsheet --help", err))
+		err = refuse("%w; see callsheet --help", err)
+	} else {
+		err = parsed.Run()
 	}
-	return a.fail(parsed.Run())
+	if wantsJSON(args) {
+		err = a.inJSON(err)
+	}
+	return a.fail(err)
+}
+
+// wantsJSON reports whether --json is among args, of which the parser may have
+// understood nothing.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}
+
+// rewritten are args as the parser knows them: "help run" is "run --help", and a
+// number after a flag is its value, even a negative one.
+func rewritten(args []string) []string {
+	if len(args) > 0 && args[0] == "help" {
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	var out []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && i+1 < len(args) && negative(args[i+1]) {
+			i++
+			arg += "=" + args[i]
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func negative(arg string) bool {
+	return len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9'
+}
+
+// inJSON says a refusal as the one line of JSON on standard error that --json
+// promises.
+func (a *app) inJSON(err error) error {
+	var refused refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	r := &check.Report{Waves: [][]string{}}
+	var file *config.Error
+	if errors.As(err, &file) {
+		for _, f := range file.Faults {
+			r.Diagnostics = append(r.Diagnostics, check.Diagnostic{
+				Code: "bad_configuration", Severity: check.Error, Pointer: f.Pointer, Line: f.Line, Column: f.Column, Message: file.File + ": " + f.Message,
+			})
+		}
+	} else {
+		r.Diagnostics = []check.Diagnostic{{Code: "refused", Severity: check.Error, Message: a.redact.Text(refused.Error())}}
+	}
+	return a.refusedPlan("", r, true)
 }
 
 // fail says what went wrong and gives the exit code.
@@ -123,9 +216,9 @@ func (a *app) fail(err error) int {
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &refused):
-		a.err().Lines("callsheet: ", refused.Error())
+		a.err().Lines("callsheet: ", a.redact.Text(refused.Error()))
 		return exitRefused
 	}
-	a.err().Lines("callsheet: ", err.Error())
+	a.err().Lines("callsheet: ", a.redact.Text(err.Error()))
 	return exitFailed
 }

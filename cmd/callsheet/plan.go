@@ -15,7 +15,6 @@ import (
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/planner"
-	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/value"
@@ -51,7 +50,7 @@ func (c *planCmd) Validate() error {
 func (c *planCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	return a.inJSON(c.run(a, p), c.JSON)
+	return c.run(a, p)
 }
 
 func (c *planCmd) run(a *app, p *performance) error {
@@ -71,13 +70,17 @@ func (c *planCmd) run(a *app, p *performance) error {
 		return err
 	}
 	defer tools.Close()
+	task = a.redact.Text(task)
 	switch {
 	case len(tools.Set.Catalogue().All()) == 0:
 		return errNoTools
 	case c.Go && len(tools.Declared) > 0:
-		return refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place, or leave out --run", tools.Declared[0], len(tools.Declared))
+		return onlyDeclared(tools.Declared, ", or leave out --run")
 	}
-	m, err := c.modelFlags.open()
+	if c.Go && cfg != nil && cfg.Rehearsal.Required {
+		return refuse("%s requires a rehearsal, and a plan that is not written yet has none: write it to a file with --out, rehearse it, then run it with --author model", cfg.File())
+	}
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}
@@ -90,13 +93,13 @@ func (c *planCmd) run(a *app, p *performance) error {
 			return err
 		}
 	}
-	w := &writing{
-		performance: p, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, trace: c.Trace, out: c.Out,
-		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(cfg)}, running: c.Go,
-	}
-	g, err := newGuard(tools, gate.Options{Author: author(policy.Planner, task, tools)})
+	g, err := newGuard(tools, gate.Options{})
 	if err != nil {
 		return refusal{err}
+	}
+	w := &writing{
+		performance: p, vault: g.vault, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, trace: c.Trace, out: c.Out,
+		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(cfg)}, running: c.Go,
 	}
 	if w.setup, err = c.setup(cfg, g, w.kept()...); err != nil {
 		return err
@@ -105,16 +108,18 @@ func (c *planCmd) run(a *app, p *performance) error {
 		draft, res, err := w.write(nil)
 		return w.report(draft, res, err)
 	}
-	runSetup, err := c.toolFlags.setup(cfg, began{authorFlags{Author: "model", Task: task}, c.OnAsk}, g)
-	if err != nil {
-		return err
-	}
-	return w.perform(c.Replan, runSetup)
+	return w.perform(c.Replan, func() (value.Value, error) { return c.toolFlags.setup(cfg, w.began(), g) })
+}
+
+// began is how the run of a plan that the model wrote is judged.
+func (w *writing) began() began {
+	return began{authorFlags: authorFlags{Author: "model", Task: w.task}, onAsk: w.flags.OnAsk, replanned: w.replanned}
 }
 
 // writing is a plan that a model writes.
 type writing struct {
 	*performance
+	vault    *gate.Vault
 	model    model.Model
 	tools    *config.Opened
 	config   *config.Config
@@ -125,11 +130,16 @@ type writing struct {
 	out      string
 	setup    value.Value
 	running  bool
+	// replanned is a model that was shown what an earlier run returned.
+	replanned bool
 }
 
 // kept is what resume needs besides the tools and the model.
 func (w *writing) kept() []value.Member {
-	ms := []value.Member{{Key: "catalogue", Value: plain(w.tools.Set.Catalogue().Digest().String())}}
+	ms := []value.Member{
+		{Key: "catalogue", Value: plain(w.tools.Set.Catalogue().Digest().String())},
+		{Key: "task", Value: plain(w.task)}, // what the model is told is more than that
+	}
 	if w.budget != nil {
 		ms = append(ms, value.Member{Key: "budget", Value: value.Int(int64(*w.budget))})
 	}
@@ -151,7 +161,8 @@ func (w *writing) session(earlier *planner.Earlier) (*planner.Session, error) {
 
 // findings are what the policy will ask or deny of a plan that the model wrote.
 func (w *writing) findings(p *plan.Plan) []check.Diagnostic {
-	g, err := newGuard(w.tools, gate.Options{Author: author(policy.Planner, w.task, w.tools), Plan: p})
+	b := w.began()
+	g, err := newGuard(w.tools, gate.Options{Author: b.author(w.tools), Plan: p})
 	if err != nil {
 		return nil // the secrets cannot be had, which was said before the model was asked
 	}
@@ -164,7 +175,7 @@ func (w *writing) agentOf(s *planner.Session) *agentRun {
 	c := s.Agent()
 	c.Model = w.model
 	r := w.performance.agent(c, s.Tools(), w.trace)
-	r.opt = record.Options{Setup: w.setup, Contents: w.opt.Contents, Name: title(w.task)}
+	r.opt = record.Options{Run: run.Options{Vault: w.vault}, Setup: w.setup, Contents: w.opt.Contents, Name: title(w.task)}
 	return r
 }
 
@@ -200,7 +211,7 @@ func (w *writing) report(d *planner.Draft, res *agent.Result[value.Value], faile
 		return failed
 	}
 	if w.flags.JSON {
-		if err := w.app.print(planJSON(d, res, failed)); err != nil {
+		if err := w.app.print(w.app.planJSON(d, res, failed)); err != nil {
 			return err
 		}
 	}
@@ -238,7 +249,7 @@ func (w *writing) deliver(d *planner.Draft, print bool) error {
 }
 
 // planJSON is what --json prints of a plan that was written.
-func planJSON(d *planner.Draft, res *agent.Result[value.Value], failed error) value.Value {
+func (a *app) planJSON(d *planner.Draft, res *agent.Result[value.Value], failed error) value.Value {
 	doc, ok, found := value.NullValue(), false, value.ListOf()
 	if d != nil {
 		ok = d.OK()
@@ -253,14 +264,14 @@ func planJSON(d *planner.Draft, res *agent.Result[value.Value], failed error) va
 		{Key: "plan", Value: doc}, {Key: "ok", Value: value.BoolValue(ok)}, {Key: "diagnostics", Value: found},
 	}, costs(res)...)
 	if failed != nil {
-		ms = append(ms, failureJSON(failed))
+		ms = append(ms, a.failureJSON(failed))
 	}
 	return value.ObjectOf(ms...)
 }
 
 // perform writes a plan and runs it, and hands a run that did not end well back
 // for another plan, this often at most. A plan with errors is never run.
-func (w *writing) perform(replans int, setup value.Value) error {
+func (w *writing) perform(replans int, setup func() (value.Value, error)) error {
 	var earlier *planner.Earlier
 	origin := ""
 	for n := 0; ; n++ {
@@ -271,7 +282,8 @@ func (w *writing) perform(replans int, setup value.Value) error {
 		if err := w.deliver(d, false); err != nil {
 			return err
 		}
-		g, err := w.guard(w.tools, d.Plan, author(policy.Planner, w.task, w.tools))
+		b := w.began()
+		g, err := w.guard(w.tools, d.Plan, b.author(w.tools))
 		if err != nil {
 			return err
 		}
@@ -279,7 +291,10 @@ func (w *writing) perform(replans int, setup value.Value) error {
 			return w.app.refusedPlan("", check.Plan(d.Plan, check.Options{Catalogue: w.tools.Set.Catalogue(), Policy: w.findings}), w.flags.JSON)
 		}
 		w.oneByOne(g, false)
-		w.opt.Setup, w.opt.AskRepeats = setup, origin != ""
+		if w.opt.Setup, err = setup(); err != nil {
+			return err
+		}
+		w.opt.AskRepeats = origin != ""
 		w.opt.Name = title(w.task)
 		w.prepare(d)
 		report, failed := w.conduct(d.Plan, func(ctx context.Context) (*machine.Report, error) {
@@ -303,6 +318,7 @@ func (w *writing) perform(replans int, setup value.Value) error {
 				return err
 			}
 		}
+		w.replanned = true
 		earlier, origin = &planner.Earlier{Plan: d.Plan, Report: report}, report.Run
 	}
 }
@@ -340,7 +356,11 @@ func resumePlanning(p *performance, h *record.AgentHistory, m model.Model, c *co
 	if digest, _ := was.Text(); digest != tools.Set.Catalogue().Digest().String() {
 		return stored(fmt.Errorf("run %s: the tools have %w", h.Summary.ID, record.ErrChanged))
 	}
-	w := &writing{performance: p, model: m, tools: tools, config: c, task: h.Task.User}
+	g, err := newGuard(tools, gate.Options{})
+	if err != nil {
+		return refusal{err}
+	}
+	w := &writing{performance: p, vault: g.vault, model: m, tools: tools, config: c, task: recallBegan(h.Setup).Task}
 	if b, ok := h.Setup.Get("budget"); ok {
 		n, _ := b.Int()
 		w.budget = agent.Int(int(n))

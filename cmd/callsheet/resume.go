@@ -14,12 +14,24 @@ import (
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world/rehearsal"
 )
 
 // began is how a run was judged when it began; it goes on in the same way.
 type began struct {
 	authorFlags
-	onAsk string
+	onAsk     string
+	rehearsal *rehearsal.Receipt // what it is held to; nil: nothing
+	replanned bool               // the model had read what an earlier run returned
+}
+
+// author is who wrote the plan.
+func (b *began) author(tools *config.Opened) policy.Author {
+	a := author(b.kind(), b.Task, tools)
+	if b.replanned {
+		a.Seen = a.Seen.Join(policy.Label{Integrity: policy.Untrusted, Sources: []policy.Source{{Step: "an earlier run"}}})
+	}
+	return a
 }
 
 // recallBegan reads what setup wrote.
@@ -29,7 +41,10 @@ func recallBegan(setup value.Value) began {
 		s, _ := v.Text()
 		return s
 	}
-	return began{authorFlags{Author: cmp.Or(text("author"), "user"), Task: text("task")}, text("on_ask")}
+	replanned, _ := setup.Get("replanned")
+	b := began{authorFlags: authorFlags{Author: cmp.Or(text("author"), "user"), Task: text("task")}, onAsk: text("on_ask")}
+	b.replanned, _ = replanned.Bool()
+	return b
 }
 
 // setup says where the tools of a run came from and how its calls are judged, so
@@ -57,8 +72,14 @@ func (f *toolFlags) setup(c *config.Config, b began, g *guard) (value.Value, err
 	if b.kind() != policy.Person {
 		ms = append(ms, value.Member{Key: "author", Value: plain(b.Author)}, value.Member{Key: "task", Value: plain(g.vault.RedactText(b.Task))})
 	}
+	if b.replanned {
+		ms = append(ms, value.Member{Key: "replanned", Value: value.BoolValue(true)})
+	}
 	if b.onAsk == string(gate.Refuse) {
 		ms = append(ms, value.Member{Key: "on_ask", Value: plain(b.onAsk)})
+	}
+	if b.rehearsal != nil {
+		ms = append(ms, value.Member{Key: "rehearsal", Value: plain(b.rehearsal.Run)})
 	}
 	err := file("stub", f.Stub)
 	if c != nil {
@@ -119,11 +140,11 @@ func (c *resumeCmd) Run(a *app) error {
 	defer p.stop()
 	store, id, err := c.stored().find(p.ctx, a, c.ID)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	p.store = store
 	defer p.close()
-	return a.inJSON(c.goOn.resume(p, id, c.Fork, c.Plan), c.JSON)
+	return c.goOn.resume(p, id, c.Fork, c.Plan)
 }
 
 // resume goes on with a run of the journal that p has, or forks it.
@@ -151,27 +172,33 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 			return err
 		}
 		if pl, err = plan.Decode(text, c.PlanLimits()); err != nil {
-			return refuse("%s: %w", planFile, err)
+			return refuse("%s: %w", named(planFile), err)
 		}
 	}
-	names := make([]string, len(pl.Steps))
-	for i := range pl.Steps {
-		names[i] = pl.Steps[i].Tool
-	}
-	tools, err := f.toolFlags.open(p.ctx, p.app, c, names)
+	tools, err := f.toolFlags.open(p.ctx, p.app, c, pl)
 	if err != nil {
 		return err
 	}
 	defer tools.Close()
 	if len(tools.Declared) > 0 {
-		return refuse("the tool %q is only declared and cannot be called; add --stub FILE to answer in its place", tools.Declared[0])
+		return onlyDeclared(tools.Declared, "")
 	}
 	b := recallBegan(h.Setup)
 	p.flags.OnAsk = cmp.Or(p.flags.OnAsk, b.onAsk)
-	g, err := p.guard(tools, pl, author(b.kind(), b.Task, tools))
+	g, err := p.guard(tools, pl, b.author(tools))
 	if err != nil {
 		return err
 	}
+	if fork {
+		required := &rehearsalFlags{}
+		b.rehearsal, err = required.required(p.ctx, c, p.store, pl, tools, b.kind())
+	} else {
+		b.rehearsal, err = recallRehearsal(p.ctx, p.store, h.Setup)
+	}
+	if err != nil {
+		return err
+	}
+	p.holdTo(b.rehearsal, g)
 	if err := p.open(c, tools); err != nil {
 		return err
 	}
@@ -195,7 +222,7 @@ func (f *goOn) resume(p *performance, id string, fork bool, planFile string) err
 	o.Budget, _ = machine.EffectiveBudget(pl, budget, ceiling)
 	o.Workers, o.Eager, o.MaxArgs = h.Workers, h.Eager, h.MaxArgs
 	p.oneByOne(g, h.Eager || h.Workers > 1)
-	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk}, g); err != nil {
+	if p.opt.Setup, err = f.toolFlags.setup(c, began{b.authorFlags, p.flags.OnAsk, b.rehearsal, b.replanned}, g); err != nil {
 		return err
 	}
 	return p.perform(pl, func(ctx context.Context) (*machine.Report, error) {

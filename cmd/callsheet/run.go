@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -23,6 +22,7 @@ type runCmd struct {
 	Eager    bool             `help:"Start a step as soon as its own dependencies are ok."`
 	Deadline *config.Duration `help:"Of the whole run, as in 10m; that of the configuration unless told." placeholder:"D"`
 	showFlags
+	rehearsalFlags
 	journalFlag
 	NoJournal bool `help:"Keep no record: nothing can be resumed, approved later or audited."`
 }
@@ -44,11 +44,11 @@ func (c *runCmd) Run(a *app) error {
 	defer p.stop()
 	s, err := c.prepare(p)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer s.Close()
 	if err := p.open(s.config, s.tools); err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer p.close()
 	opt := &p.opt.Run
@@ -67,13 +67,18 @@ func (c *runCmd) Run(a *app) error {
 	if opt.Budget, lowered = machine.EffectiveBudget(s.plan, c.Budget, s.ceiling()); lowered {
 		a.err().Line("warning: the budget is lowered to %d by limits.budget of %s", *opt.Budget, s.config.File())
 	}
-	if p.opt.Setup, err = c.setup(s.config, began{c.authorFlags, c.OnAsk}, s.guard); err != nil {
-		return a.inJSON(err, c.JSON)
-	}
 	if !c.NoJournal {
 		if p.store, err = c.create(a, s.config); err != nil {
-			return a.inJSON(err, c.JSON)
+			return err
 		}
+	}
+	b := began{authorFlags: c.authorFlags, onAsk: c.OnAsk}
+	if b.rehearsal, err = c.required(p.ctx, s.config, p.store, s.plan, s.tools, c.kind()); err != nil {
+		return err
+	}
+	p.holdTo(b.rehearsal, s.guard)
+	if p.opt.Setup, err = c.setup(s.config, b, s.guard); err != nil {
+		return err
 	}
 	for _, w := range s.plan.Warnings {
 		a.err().Line("%s:%d:%d: warning: %s", s.file, w.Line, w.Column, w.Message)
@@ -102,7 +107,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 	case len(s.catalogue().All()) == 0 && len(s.plan.Steps) > 0:
 		err = errNoTools
 	case len(s.tools.Declared) > 0:
-		err = refuse("the tool %q is only declared and cannot be called (%d such tools); add --stub FILE to answer in its place", s.tools.Declared[0], len(s.tools.Declared))
+		err = onlyDeclared(s.tools.Declared, "")
 	default:
 		may := s.guard.mayStart(s.plan, s.catalogue(), c.OnAsk)
 		if may && !c.Strict {
@@ -125,6 +130,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupted = new(atomic.Bool)
+	a.settles.Store(true)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -143,6 +149,7 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 		}
 	}()
 	return ctx, interrupted, func() {
+		a.settles.Store(false)
 		signal.Stop(signals)
 		close(signals)
 		cancel()
@@ -151,23 +158,3 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 
 // stopping says what the first interrupt does.
 func (a *app) stopping() { a.err().Line("stopping; press Ctrl-C again to leave now") }
-
-// inJSON says a refusal as the one line of JSON that --json promises.
-func (a *app) inJSON(err error, asJSON bool) error {
-	var refused refusal
-	if !asJSON || !errors.As(err, &refused) {
-		return err
-	}
-	r := &check.Report{Waves: [][]string{}}
-	var file *config.Error
-	if errors.As(err, &file) {
-		for _, f := range file.Faults {
-			r.Diagnostics = append(r.Diagnostics, check.Diagnostic{
-				Code: "bad_configuration", Severity: check.Error, Pointer: f.Pointer, Line: f.Line, Column: f.Column, Message: file.File + ": " + f.Message,
-			})
-		}
-	} else {
-		r.Diagnostics = []check.Diagnostic{{Code: "refused", Severity: check.Error, Message: refused.Error()}}
-	}
-	return a.refusedPlan("", r, true)
-}

@@ -5,8 +5,11 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/value"
 )
 
 type schemaCmd struct {
@@ -21,6 +24,15 @@ func (c *schemaCmd) Run(a *app) error {
 	}
 	_, err := a.stdout.Write(indented(doc))
 	return err
+}
+
+// indented is v for people who read it, with a newline at the end.
+func indented(v value.Value) []byte {
+	text := jsontext.Value(v.String())
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		text = jsontext.Value(v.String())
+	}
+	return append(text, '\n')
 }
 
 type versionCmd struct{}

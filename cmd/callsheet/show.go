@@ -35,7 +35,7 @@ func (c *showCmd) Run(a *app) error {
 	if sum.Kind == record.KindAgent {
 		return c.agent(ctx, a, store, &sum)
 	}
-	if sum.Kind != record.KindPlan {
+	if sum.Kind != record.KindPlan && sum.Kind != record.KindRehearsal {
 		if c.JSON {
 			return refuse("run %s is of kind %q, which has no report of steps", id, sum.Kind)
 		}

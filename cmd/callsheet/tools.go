@@ -40,11 +40,7 @@ func (c *listCmd) Run(a *app) error {
 	}
 	all := o.Set.Catalogue().All()
 	if c.JSON {
-		list := make([]value.Value, len(all))
-		for i, d := range all {
-			list[i] = listed(d)
-		}
-		return a.print(value.ObjectOf(value.Member{Key: "tools", Value: value.ListOf(list...)}))
+		return a.print(tool.Listing(all))
 	}
 	var rows [][]terminal.Cell
 	for _, d := range all {
@@ -167,29 +163,6 @@ func effects(e tool.Effects, approve bool) string {
 		words = append(words, "approve")
 	}
 	return strings.Join(words, ", ")
-}
-
-// listed is a declaration as MCP's tools/list has it.
-func listed(d *tool.Declaration) value.Value {
-	text := func(s string) value.Value { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")) }
-	m := []value.Member{{Key: "name", Value: text(d.Name)}}
-	if d.Description != "" {
-		m = append(m, value.Member{Key: "description", Value: text(d.Description)})
-	}
-	if d.Input != nil {
-		m = append(m, value.Member{Key: "inputSchema", Value: d.Input.Value()})
-	}
-	if d.Output != nil {
-		m = append(m, value.Member{Key: "outputSchema", Value: d.Output.Value()})
-	}
-	e := d.Effects
-	m = append(m, value.Member{Key: "annotations", Value: value.ObjectOf(
-		value.Member{Key: "readOnlyHint", Value: value.BoolValue(e.ReadOnly)},
-		value.Member{Key: "destructiveHint", Value: value.BoolValue(e.Destructive)},
-		value.Member{Key: "idempotentHint", Value: value.BoolValue(e.Idempotent)},
-		value.Member{Key: "openWorldHint", Value: value.BoolValue(e.OpenWorld)},
-	)})
-	return value.ObjectOf(m...)
 }
 
 type callCmd struct {

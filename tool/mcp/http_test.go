@@ -236,10 +236,10 @@ func TestHostile033_HTTPListChanged(t *testing.T) {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return &sdk.CallToolResult{}, nil
 		})
-	eventually(t, "the source sees the change", func() bool { return src.Changed("echo") })
-	if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
-		t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
-	}
+	eventually(t, "the source sees the change", func() bool {
+		_, f := do(t, t.Context(), src, "echo", request(`{}`))
+		return f != nil && f.Code == tool.CodeToolChanged
+	})
 }
 
 func TestHTTPHeaders(t *testing.T) {

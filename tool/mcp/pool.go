@@ -168,14 +168,7 @@ func (p *pool) begin(sl *slot, now time.Time) error {
 	return nil
 }
 
-// sessions are those that live.
-func (p *pool) sessions() []*session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.live()
-}
-
-// live is sessions, holding mu.
+// live are the sessions that live. Holding mu.
 func (p *pool) live() []*session {
 	var out []*session
 	for _, sl := range p.slots {

@@ -290,10 +290,3 @@ func (sess *session) definition(ctx context.Context, name string) (d value.Diges
 	d, ok = sess.defs[name]
 	return d, ok, nil
 }
-
-// differs reports whether the last list had another definition, or none.
-func (sess *session) differs(name string, frozen value.Digest) bool {
-	sess.mu.Lock()
-	defer sess.mu.Unlock()
-	return sess.defs[name] != frozen
-}

@@ -160,22 +160,6 @@ func (s *Source) Tools() []tool.Tool { return s.tools }
 // Refused are the tools that were left out of Tools.
 func (s *Source) Refused() []Refusal { return s.refused }
 
-// Changed reports whether a session's last list has another definition of the
-// tool than the frozen one, or none. name is that of the catalogue. A call
-// makes sure for itself; this serves those who ask before it.
-func (s *Source) Changed(name string) bool {
-	f, ok := s.frozen[name]
-	if !ok {
-		return false
-	}
-	for _, sess := range s.pool.sessions() {
-		if sess.differs(f.name, f.digest) {
-			return true
-		}
-	}
-	return false
-}
-
 // Stats count what happened since the source was opened.
 type Stats struct {
 	Noise    int64 // lines on stdout that were no JSON-RPC, or replies to nothing

@@ -3,15 +3,11 @@ package mcp_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,87 +15,6 @@ import (
 	"github.com/callsheet/callsheet/tool/mcp"
 	"github.com/callsheet/callsheet/value"
 )
-
-// fakeConfig is a source whose server is this test binary.
-func fakeConfig(t testing.TB, modes string) mcp.Config {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mcp.Config{
-		Name:      "fake",
-		Command:   []string{self},
-		Env:       map[string]string{fakeEnv: modes},
-		StopGrace: 10 * time.Second, // a busy machine must not turn a clean end into a kill
-	}
-}
-
-func open(t testing.TB, cfg mcp.Config) *mcp.Source {
-	t.Helper()
-	src, err := mcp.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := src.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return src
-}
-
-// find is the tool of a name.
-func find(t testing.TB, src *mcp.Source, name string) tool.Tool {
-	t.Helper()
-	for _, tl := range src.Tools() {
-		if tl.Name == name {
-			return tl
-		}
-	}
-	t.Fatalf("the source has no tool %q", name)
-	return tool.Tool{}
-}
-
-func request(args string) *tool.Call {
-	return &tool.Call{
-		Args:     value.MustParse(args),
-		Key:      func() string { return "" },
-		Progress: func(tool.Progress) {},
-	}
-}
-
-// do calls a tool; exactly one of the results is set.
-func do(t testing.TB, ctx context.Context, src *mcp.Source, name string, c *tool.Call) (value.Value, *tool.Failure) {
-	t.Helper()
-	out, err := find(t, src, name).Handler(ctx, c)
-	if err == nil {
-		return out, nil
-	}
-	var f *tool.Failure
-	if !errors.As(err, &f) {
-		t.Fatalf("%s: error %v of type %T, want a *tool.Failure", name, err, err)
-	}
-	return value.Value{}, f
-}
-
-func succeed(t testing.TB, src *mcp.Source, name, args string) value.Value {
-	t.Helper()
-	out, f := do(t, t.Context(), src, name, request(args))
-	if f != nil {
-		t.Fatalf("%s(%s): %v", name, args, f)
-	}
-	return out
-}
-
-func failing(t testing.TB, src *mcp.Source, name, args string) *tool.Failure {
-	t.Helper()
-	out, f := do(t, t.Context(), src, name, request(args))
-	if f == nil {
-		t.Fatalf("%s(%s) = %s, want a failure", name, args, out)
-	}
-	return f
-}
 
 func TestResults(t *testing.T) {
 	src := open(t, fakeConfig(t, ""))
@@ -187,59 +102,6 @@ func TestNeverSentIsRetryable(t *testing.T) {
 	failing(t, src, "die", `{}`)
 	if f := failing(t, src, "echo", `{}`); !f.Retryable || f.Lost || !strings.Contains(f.Message, "was not sent") {
 		t.Errorf("%+v, want a retryable failure", f)
-	}
-}
-
-func TestHostile032_ChangedAtRestart(t *testing.T) {
-	cfg := fakeConfig(t, "rugpull")
-	cfg.Prefix = "p_"
-	cfg.Env[fakeState] = filepath.Join(t.TempDir(), "starts")
-	src := open(t, cfg)
-	succeed(t, src, "p_echo", `{}`)
-	if src.Changed("p_echo") {
-		t.Error("Changed before anything changed")
-	}
-	failing(t, src, "p_die", `{}`)
-	for range 2 {
-		if f := failing(t, src, "p_echo", `{}`); f.Code != tool.CodeToolChanged || f.Lost || f.Retryable {
-			t.Errorf("%+v, want %s", f, tool.CodeToolChanged)
-		}
-	}
-	succeed(t, src, "p_text", `{"text":"others go on"}`)
-	if !src.Changed("p_echo") || src.Changed("p_text") || src.Changed("nobody") {
-		t.Error("Changed: want p_echo only")
-	}
-	if got := find(t, src, "p_echo").Description; got != "gives its arguments back" {
-		t.Errorf("the frozen description became %q", got)
-	}
-}
-
-func TestHostile033_ListChanged(t *testing.T) {
-	src := open(t, fakeConfig(t, ""))
-	before := len(src.Tools())
-	for range 5 {
-		succeed(t, src, "change", `{}`)
-		if f := failing(t, src, "echo", `{}`); f.Code != tool.CodeToolChanged {
-			t.Fatalf("%+v, want %s at once after the notification", f, tool.CodeToolChanged)
-		}
-		if !src.Changed("echo") {
-			t.Error("Changed is false")
-		}
-		succeed(t, src, "change", `{}`)
-		succeed(t, src, "echo", `{}`) // defined as it was
-	}
-	if got := len(src.Tools()); got != before {
-		t.Errorf("%d tools, want the frozen %d", got, before)
-	}
-}
-
-func TestListChangedFlood(t *testing.T) {
-	src := open(t, fakeConfig(t, ""))
-	// The answer comes right behind the flood and may or may not be read.
-	do(t, t.Context(), src, "flood", request(`{}`))
-	succeed(t, src, "echo", `{}`)
-	if got := src.Stats().Restarts; got != 1 {
-		t.Errorf("%d restarts, want the server stopped once", got)
 	}
 }
 
@@ -424,102 +286,6 @@ func TestSideBySide(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestHostile079_Environment(t *testing.T) {
-	t.Setenv("SECRET_TOKEN", "sesame")
-	t.Setenv("LD_PRELOAD", "")
-	t.Setenv("ASKED_FOR", "yes")
-	t.Setenv("HOME", "/home/somebody")
-	cfg := fakeConfig(t, "")
-	cfg.EnvAllow = []string{"ASKED_FOR", "NOT_SET"}
-	src := open(t, cfg)
-	out := succeed(t, src, "env", `{}`)
-	list, _ := out.Get("env")
-	var got []string
-	for _, v := range list.Elements() {
-		s, _ := v.Text()
-		name, _, _ := strings.Cut(s, "=")
-		got = append(got, name)
-	}
-	slices.Sort(got)
-	if want := []string{"ASKED_FOR", fakeEnv, "HOME", "PATH"}; !slices.Equal(got, want) {
-		t.Errorf("the child's variables are %q, want %q", got, want)
-	}
-}
-
-func TestHostile079_ProgramOfWorkingDirectory(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "trojan"), []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(dir)
-	t.Setenv("PATH", ".")
-	_, err := mcp.Open(t.Context(), mcp.Config{Name: "x", Command: []string{"trojan"}})
-	if err == nil || !strings.Contains(err.Error(), "current directory") {
-		t.Errorf("Open: %v, want the lookup refused", err)
-	}
-}
-
-func TestHostile083_GroupIsKilled(t *testing.T) {
-	cfg := fakeConfig(t, "")
-	src, err := mcp.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := succeed(t, src, "spawn", `{}`)
-	v, _ := out.Get("pid")
-	pid, _ := v.Int()
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the grandchild is gone", func() bool { return !running(int(pid)) })
-}
-
-// running reports whether a process lives; one that nobody reaped does not.
-func running(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist)
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(after, "Z")
-}
-
-// eventually waits for what another process does; it fails only when the test
-// as a whole would.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for tick := time.NewTicker(2 * time.Millisecond); ; <-tick.C {
-		if ok() {
-			tick.Stop()
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
-func TestStubbornServerIsKilled(t *testing.T) {
-	cfg := fakeConfig(t, "stubborn")
-	cfg.StopGrace = time.Millisecond
-	src, err := mcp.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, _ := succeed(t, src, "release", `{}`).Text()
-	if err := src.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	fmt.Sscan(pid, &n)
-	if syscall.Kill(n, 0) == nil {
-		t.Errorf("process %d is still there, as a zombie at least", n)
-	}
 }
 
 func TestOpenRefuses(t *testing.T) {

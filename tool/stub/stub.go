@@ -16,28 +16,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
-
-// An Error is a fault in a stub file.
-type Error struct {
-	Pointer string // RFC 6901, into the file
-	Message string
-}
-
-func (e *Error) Error() string {
-	if e.Pointer == "" {
-		return e.Message
-	}
-	return "at " + e.Pointer + ": " + e.Message
-}
-
-// maxFaults is how many faults of one file are told.
-const maxFaults = 100
 
 // Answers are what a stub file says, by step id. They are immutable.
 type Answers struct {
@@ -51,21 +36,22 @@ type answer struct {
 }
 
 // Read reads a stub file strictly. A fault of the text is a [*value.SyntaxError]
-// with its line; of the others all are told, joined, each an [*Error].
+// with its line; of the others all are told, joined, each a
+// [*tool.FileError].
 func Read(text []byte) (*Answers, error) {
 	doc, err := value.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("stub file: %w", err)
 	}
 	if doc.Kind() != value.Object {
-		return nil, fmt.Errorf("stub file: %w", &Error{"", "the file is a JSON " + doc.Kind().String() + `; write an object from step ids to outputs`})
+		return nil, fmt.Errorf("stub file: %w", &tool.FileError{Message: "the file is a JSON " + doc.Kind().String() + `; write an object from step ids to outputs`})
 	}
 	a := &Answers{byStep: make(map[string]answer, doc.Len())}
 	var faults []error
 	for id, v := range doc.Members() {
 		one, faulty := read(v)
 		for _, f := range faulty {
-			if f.Pointer = "/" + value.EscapePointer(id) + f.Pointer; len(faults) < maxFaults {
+			if f.Pointer = "/" + value.EscapePointer(id) + f.Pointer; len(faults) < tool.MaxFileErrors {
 				faults = append(faults, f)
 			}
 		}
@@ -79,14 +65,16 @@ func Read(text []byte) (*Answers, error) {
 }
 
 // read reads one answer.
-func read(v value.Value) (answer, []*Error) {
+func read(v value.Value) (answer, []*tool.FileError) {
 	quoted, isQuoted := v.Get("$output")
 	text, isFailure := v.Get("$error")
 	if !isQuoted && !isFailure {
 		return answer{output: v}, nil
 	}
-	var faults []*Error
-	fault := func(pointer, message string) { faults = append(faults, &Error{pointer, message}) }
+	var faults []*tool.FileError
+	fault := func(pointer, message string) {
+		faults = append(faults, &tool.FileError{Pointer: pointer, Message: message})
+	}
 	if isQuoted {
 		if v.Len() > 1 {
 			fault("", `an object with "$output" has nothing else; to answer with such an object, quote it: {"$output": {…}}`)
@@ -111,6 +99,9 @@ func read(v value.Value) (answer, []*Error) {
 	}
 	return answer{failure: tool.AsFailure(f)}, faults
 }
+
+// Steps lists the ids that the file answers for, in its order.
+func (a *Answers) Steps() []string { return slices.Clone(a.ids) }
 
 // Handler answers a call by its step, whatever the tool and the args.
 func (a *Answers) Handler() tool.Handler {

@@ -10,9 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// nullType is the type of null, which only "any" takes.
-const nullType = world.Type("null")
-
 // A checker validates effects. With resolved set, texts are data and tokens in
 // them mean nothing.
 type checker struct {

@@ -26,10 +26,7 @@ import (
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
-	"github.com/callsheet/callsheet/world/book"
 	"github.com/callsheet/callsheet/world/engine"
-	"github.com/callsheet/callsheet/world/episode"
-	"github.com/callsheet/callsheet/world/internal/python"
 	"github.com/callsheet/callsheet/world/session"
 	"github.com/callsheet/callsheet/world/state"
 )
@@ -76,165 +73,6 @@ type Options struct {
 	Agent session.Agent
 }
 
-// A Stage answers from one worldbook. It is safe for concurrent use.
-type Stage struct {
-	b     *book.Book
-	o     Options
-	turns map[key][]*recorded
-}
-
-// key is a call in a state of an episode: the tool, its arguments by value, and
-// the effectful calls before it.
-type key struct {
-	tool   string
-	args   [sha256.Size]byte
-	before [sha256.Size]byte
-}
-
-type recorded struct {
-	id      string
-	output  value.Value
-	failure *tool.Failure
-}
-
-func (r *recorded) same(o *recorded) bool {
-	if (r.failure == nil) != (o.failure == nil) {
-		return false
-	}
-	if r.failure != nil {
-		return r.failure.Code == o.failure.Code && r.failure.Message == o.failure.Message
-	}
-	return value.Equal(r.output, o.output)
-}
-
-// New reads the recordings of a worldbook. One without any is a stage that
-// knows rules only.
-func New(b *book.Book, o Options) (*Stage, error) {
-	if o.Effectful == nil {
-		o.Effectful = func(string) bool { return true }
-	}
-	s := &Stage{b: b, o: o, turns: map[key][]*recorded{}}
-	eps, slices, err := b.Recording()
-	if err != nil {
-		return nil, err
-	}
-	ev, err := b.Evidence()
-	if err != nil {
-		return nil, err
-	}
-	byEpisode := map[string][]*episode.Slice{}
-	for i := range slices {
-		byEpisode[slices[i].EpisodeID] = append(byEpisode[slices[i].EpisodeID], &slices[i])
-	}
-	for i := range eps {
-		s.learn(&eps[i], byEpisode[eps[i].ID], ev)
-	}
-	return s, nil
-}
-
-// learn indexes the turns of an episode up to where its state is no longer
-// determined: by an effectful call that has no certain result, or that was
-// under way together with others.
-func (s *Stage) learn(e *episode.Episode, slices []*episode.Slice, ev *book.Evidence) {
-	effectful := make(map[string]bool, len(slices)) // by event
-	for _, sl := range slices {
-		a, ok := episode.ReadAction(sl.ActionOf(e))
-		effectful[sl.Actions[0]] = !ok || s.o.Effectful(a.Type)
-	}
-	var before [sha256.Size]byte
-	for _, sl := range slices {
-		a, ok := episode.ReadAction(sl.ActionOf(e))
-		changes := effectful[sl.Actions[0]]
-		beside := false // an effectful call was under way at the same time
-		for _, c := range sl.Concurrent {
-			beside = beside || effectful[c]
-		}
-		certain := ok && sl.Alignment != episode.Ambiguous
-		if changes && (!certain || len(sl.Concurrent) > 0) {
-			return
-		}
-		if certain && !beside {
-			results := sl.ResultsOf(e)
-			if len(results) == 1 {
-				r := &recorded{id: "event:" + results[0].ID}
-				if record := ev.Resolve("evidence_" + sl.ID); record != nil {
-					r.id = "evidence:" + record.ID
-				}
-				r.output, r.failure = output(results[0])
-				k := key{a.Type, argsKey(a.Arguments), before}
-				s.turns[k] = append(s.turns[k], r)
-			}
-		}
-		if changes {
-			before = after(before, a.Type, a.Arguments)
-		}
-	}
-}
-
-// after is the state of an episode after one more effectful call.
-func after(before [sha256.Size]byte, name string, args value.Value) [sha256.Size]byte {
-	h := sha256.New()
-	h.Write(before[:])
-	k := argsKey(args)
-	fmt.Fprintf(h, "%d:%s", len(name), name)
-	h.Write(k[:])
-	return [sha256.Size]byte(h.Sum(nil))
-}
-
-// argsKey is the digest of arguments with numbers by value: 1, 1.0 and 1e0 are
-// one, and an integer that no float holds is none but itself.
-func argsKey(args value.Value) [sha256.Size]byte {
-	return sha256.Sum256(python.Append(nil, byValue(args), python.DigestStyle))
-}
-
-func byValue(v value.Value) value.Value {
-	switch v.Kind() {
-	case value.Number:
-		lit, _ := v.Number()
-		return value.MustText("number " + python.CanonicalNumber(lit))
-	case value.String:
-		s, _ := v.Text()
-		return value.MustText("text " + s)
-	case value.List:
-		vs := make([]value.Value, 0, v.Len())
-		for _, e := range v.Elements() {
-			vs = append(vs, byValue(e))
-		}
-		return value.ListOf(vs...)
-	case value.Object:
-		ms := make([]value.Member, 0, v.Len())
-		for k, m := range v.Members() {
-			ms = append(ms, value.Member{Key: k, Value: byValue(m)})
-		}
-		return value.ObjectOf(ms...)
-	}
-	return v
-}
-
-// output is the result of a call as a tool returns it: the structured content
-// of an MCP result, else the text of its parts, else the content as it is.
-func output(e *episode.Event) (value.Value, *tool.Failure) {
-	out := e.Content
-	if e.IsMCP() {
-		if v, ok := out.Get("structuredContent"); ok && !v.IsNull() {
-			out = v
-		} else if c, ok := out.Get("content"); ok && c.Kind() == value.List {
-			out = value.MustText(episode.ResultText(e))
-		}
-	}
-	if e.Kind != episode.Error {
-		return out, nil
-	}
-	f := &tool.Failure{Code: tool.CodeToolError, Message: episode.ResultText(e)}
-	if code, ok := out.Get("code"); ok && code.Kind() == value.String {
-		f.Code, _ = code.Text()
-		if m, ok := out.Get("message"); ok && m.Kind() == value.String {
-			f.Message, _ = m.Text()
-		}
-	}
-	return value.Value{}, f
-}
-
 // A Run is one rehearsal: its calls, in their order, are the actions of a
 // session. It is safe for concurrent use; calls are answered one at a time.
 type Run struct {
@@ -248,12 +86,11 @@ type Run struct {
 
 // Begin begins a rehearsal, its session in a directory.
 func (s *Stage) Begin(ctx context.Context, dir string) (*Run, error) {
-	initial := s.o.Initial
-	if initial == nil && s.b.Manifest.Kind() != book.Authored {
-		none := state.Empty()
-		initial = &none
+	initial, err := s.initial()
+	if err != nil {
+		return nil, err
 	}
-	play, err := session.Open(ctx, dir, s.b, session.Options{Initial: initial, AllowUnvalidated: true, Agent: s.o.Agent, NoSync: true,
+	play, err := session.Open(ctx, dir, s.b, session.Options{Initial: &initial, AllowUnvalidated: true, Agent: s.o.Agent, NoSync: true,
 		FastPathConfidence: math.SmallestNonzeroFloat64}) // a rule that is supported comes before the agent
 	if err != nil {
 		return nil, err
@@ -279,6 +116,12 @@ func (r *Run) Answer(ctx context.Context, name string, args value.Value) (Answer
 		r.before = after(r.before, name, args)
 	}
 	found, reason := s.turns[k], "nothing was recorded of this call in this state"
+	if len(found) == 0 && s.tried && !r.blind {
+		if at, ok := stateKey(r.s.State()); ok {
+			k.at = at
+			found = s.turns[k]
+		}
+	}
 	if len(found) > 0 {
 		if i := slices.IndexFunc(found, func(f *recorded) bool { return !f.same(found[0]) }); i < 0 {
 			return r.recorded(ctx, a, found, changes)
@@ -303,17 +146,7 @@ const maxCited = 8
 
 func (r *Run) recorded(ctx context.Context, a world.Action, found []*recorded, changes bool) (Answer, error) {
 	f := found[0]
-	text := ""
-	switch {
-	case f.failure != nil:
-		text = f.failure.Message
-	default:
-		var isText bool
-		if text, isText = f.output.Text(); !isText {
-			text = f.output.String()
-		}
-	}
-	followed, err := r.s.Observe(ctx, a, text)
+	followed, err := r.s.Observe(ctx, a, f.text())
 	if err != nil {
 		return Answer{}, err
 	}
@@ -375,8 +208,28 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 		ans.Failure = &tool.Failure{Code: tool.CodeToolError, Message: res.Observation}
 		return ans, "", nil
 	}
-	ans.Output, err = value.Text(res.Observation)
-	return ans, "", err
+	if ans.Output, err = r.stage.shape(a.Type, res.Observation); err != nil {
+		r.blind = r.blind || changes
+		return ans, err.Error(), nil
+	}
+	return ans, "", nil
+}
+
+// shape gives an observation the form that the outputs of the tool have: a text
+// where they are texts, or nothing is known of them; what the text says as JSON
+// where they never are.
+func (s *Stage) shape(name, observation string) (value.Value, error) {
+	switch f := s.forms[name]; {
+	case f.texts && f.others:
+		return value.Value{}, errors.New("the recorded outputs are of several forms, and a rule has but its text")
+	case f.others:
+		v, err := value.Parse([]byte(observation))
+		if err != nil || v.Kind() == value.String {
+			return value.Value{}, errors.New("what answers is a text, and the recorded outputs are none")
+		}
+		return v, nil
+	}
+	return value.Text(observation)
 }
 
 // readsState reports whether a rule depends on the state.

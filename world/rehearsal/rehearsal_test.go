@@ -41,18 +41,29 @@ func (d documents) Export(_ context.Context, yield func(string, value.Value) err
 	return nil
 }
 
-// call is a recorded call with its result; kind is observation or error.
-func call(id int, tool, args, kind, result string) []string {
+// called is a recorded call with its result; kind is observation or error.
+func called(id int, tool, args, kind, result string) []string {
 	return []string{fmt.Sprintf(`{"role":"agent","kind":"action","call_id":"c%d","content":{"name":%q,"arguments":%s}}`, id, tool, args),
 		fmt.Sprintf(`{"role":"tool","kind":%q,"tool_call_id":"c%d","content":%s}`, kind, id, result)}
 }
 
-func compile(t testing.TB, docs documents) *book.Book {
+// answered is a recorded call with a good result.
+func answered(id int, tool, args, result string) []string {
+	return called(id, tool, args, "observation", result)
+}
+
+func recording(t testing.TB, docs documents) *episode.Recording {
 	t.Helper()
 	rec, err := episode.ReadFrom(t.Context(), docs, episode.Options{})
 	if err != nil || len(rec.Faults) > 0 {
 		t.Fatal(err, rec.Faults)
 	}
+	return rec
+}
+
+func compile(t testing.TB, docs documents) *book.Book {
+	t.Helper()
+	rec := recording(t, docs)
 	c := book.Defaults()
 	c.EnvironmentID, c.Name = "test", "Test"
 	a, _, err := build.Build(rec, &c, build.Options{})
@@ -119,10 +130,10 @@ func say(t testing.TB, r *Run, tool, args string) string {
 
 func TestRecordedAnswersOfTheSameState(t *testing.T) {
 	b := compile(t, documents{
-		{"one", append(append(append(call(1, "get", `{"id":1}`, "observation", `{"n":9007199254740993}`), call(2, "put", `{"id":1,"n":2.50}`, "observation", `"ok"`)...),
-			call(3, "get", `{"id":1}`, "observation", `{"n":2.5}`)...), call(4, "drop", `{}`, "error", `{"code":"forbidden","message":"no"}`)...)},
-		{"two", append(call(1, "get", `{"id":1.0}`, "observation", `{"n":9007199254740993}`), call(2, "get", `{"id":2}`, "observation", `"a"`)...)},
-		{"three", call(1, "get", `{"id":2}`, "observation", `"b"`)},
+		{"one", append(append(append(called(1, "get", `{"id":1}`, "observation", `{"n":9007199254740993}`), called(2, "put", `{"id":1,"n":2.50}`, "observation", `"ok"`)...),
+			called(3, "get", `{"id":1}`, "observation", `{"n":2.5}`)...), called(4, "drop", `{}`, "error", `{"code":"forbidden","message":"no"}`)...)},
+		{"two", append(called(1, "get", `{"id":1.0}`, "observation", `{"n":9007199254740993}`), called(2, "get", `{"id":2}`, "observation", `"a"`)...)},
+		{"three", called(1, "get", `{"id":2}`, "observation", `"b"`)},
 	})
 	r := begin(t, b, Options{Effectful: effectful("put", "drop")})
 	for _, c := range [][3]string{
@@ -151,8 +162,8 @@ func TestRecordedAnswersOfTheSameState(t *testing.T) {
 }
 
 func TestConcurrentEffectsEndWhatIsKnown(t *testing.T) {
-	a, b := call(1, "put", `{"n":1}`, "observation", `"ok"`), call(2, "put", `{"n":2}`, "observation", `"ok"`)
-	w := compile(t, documents{{"one", append([]string{a[0], b[0], a[1], b[1]}, call(3, "get", `{}`, "observation", `2`)...)}})
+	a, b := called(1, "put", `{"n":1}`, "observation", `"ok"`), called(2, "put", `{"n":2}`, "observation", `"ok"`)
+	w := compile(t, documents{{"one", append([]string{a[0], b[0], a[1], b[1]}, called(3, "get", `{}`, "observation", `2`)...)}})
 	r := begin(t, w, Options{Effectful: effectful("put")})
 	for _, c := range [][2]string{{"put", `{"n":1}`}, {"put", `{"n":2}`}, {"get", `{}`}} {
 		if got := say(t, r, c[0], c[1]); got != "miss rehearsal_miss" {
@@ -299,7 +310,7 @@ func TestWorldsOfOthers(t *testing.T) {
 				if !c.Error.IsZero() && !c.Error.IsNull() {
 					kind, result = "error", c.Error
 				}
-				d.events = append(d.events, call(j, c.Tool, c.Args.String(), kind, result.String())...)
+				d.events = append(d.events, called(j, c.Tool, c.Args.String(), kind, result.String())...)
 			}
 			docs = append(docs, d)
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world/episode"
 )
@@ -29,7 +31,8 @@ type Exporter struct {
 var _ episode.Exporter = Exporter{}
 
 // Export hands over the runs in the order of their ids. A run whose journal
-// holds only digests is an error: it has nothing to rehearse with.
+// holds only digests is an error: it has nothing to rehearse with. So is a
+// rehearsal.
 func (x Exporter) Export(ctx context.Context, yield func(name string, episode value.Value) error) error {
 	for _, id := range x.IDs {
 		doc, err := x.run(ctx, id)
@@ -44,17 +47,31 @@ func (x Exporter) Export(ctx context.Context, yield func(name string, episode va
 }
 
 func (x Exporter) run(ctx context.Context, id string) (value.Value, error) {
+	sum, err := x.Store.Summary(ctx, id)
+	if err != nil {
+		return value.Value{}, err
+	}
+	if sum.Kind == record.KindRehearsal {
+		return value.Value{}, record.ErrRehearsal // it would make a world of a world
+	}
 	var events []value.Value
+	declared := value.ListOf()
 	for e, err := range x.Store.Entries(ctx, id, 0) {
 		if err != nil {
 			return value.Value{}, err
 		}
-		if e.Kind != "intent" && e.Kind != "outcome" {
+		if e.Kind != "start" && e.Kind != "intent" && e.Kind != "outcome" {
 			continue
 		}
 		body, err := e.Body(ctx)
 		if err != nil {
 			return value.Value{}, err
+		}
+		if e.Kind == "start" {
+			if ds, ok := body.Get("declared"); ok {
+				declared = ds
+			}
+			continue
 		}
 		ev, err := event(e, body)
 		if err != nil {
@@ -64,7 +81,38 @@ func (x Exporter) run(ctx context.Context, id string) (value.Value, error) {
 			events = append(events, ev)
 		}
 	}
-	return object("id", value.MustText(id), "events", value.ListOf(events...)), nil
+	return object("id", value.MustText(id), declaredKey, declared, "events", value.ListOf(events...)), nil
+}
+
+// declaredKey is the member of an episode that holds the tools as they were.
+const declaredKey = "callsheet_tools"
+
+// Tools are the tools that recorded runs had, as they were declared then; where
+// one changed, as the last episode that has it says. Episodes that are not of
+// this package have none.
+func Tools(eps []episode.Episode) ([]*tool.Declaration, error) {
+	var decls []*tool.Declaration
+	at := map[string]int{}
+	for i := range eps {
+		declared, _ := eps[i].Metadata.Get(declaredKey)
+		for _, v := range declared.Elements() {
+			definition, _ := v.Get("definition")
+			d, err := tool.ParseDefinition(definition)
+			if err != nil {
+				return nil, fmt.Errorf("episode %s: a recorded tool: %w", eps[i].ID, err)
+			}
+			attempts, _ := v.Get("attempts")
+			n, _ := attempts.Int()
+			d.Attempts, d.Source = int(n), "recorded"
+			if k, seen := at[d.Name]; seen {
+				decls[k] = d
+				continue
+			}
+			at[d.Name] = len(decls)
+			decls = append(decls, d)
+		}
+	}
+	return decls, nil
 }
 
 // event is one record as an event; no value for an outcome that says nothing.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/callsheet/callsheet/value"
@@ -36,22 +35,12 @@ func (s *Session) Observe(ctx context.Context, a world.Action, observation strin
 	}
 	plan := engine.Plan{Action: a, Outcome: world.Unknown, Observation: &observation}
 	after := working
-	if rule, p, err := e.Select(working, a, true); err == nil && rule != nil && e.Templated(rule) {
-		next, err := working.Apply(p.Effects)
-		if err == nil && e.CheckTypes(next) == nil {
-			text, err := e.Render(&p, s.State(), next)
-			if err == nil && sameWords(text, observation) {
-				plan, after, followed = p, next, true
-			}
-		}
+	if p, next, ok := e.Follow(s.State(), working, a, observation); ok {
+		plan, after, followed = p, next, true
 	}
 	audit.Plan = &plan
 	if err := tx.write(audit, &plan, observation, "observed", after); err != nil {
 		return false, err
 	}
 	return followed, nil
-}
-
-func sameWords(a, b string) bool {
-	return a == b || strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ")
 }

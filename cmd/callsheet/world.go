@@ -1,0 +1,495 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/terminal"
+	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world"
+	"github.com/callsheet/callsheet/world/book"
+	"github.com/callsheet/callsheet/world/build"
+	"github.com/callsheet/callsheet/world/episode"
+	"github.com/callsheet/callsheet/world/replay"
+	"github.com/callsheet/callsheet/world/runs"
+)
+
+type worldCmd struct {
+	Ingest   worldIngestCmd   `cmd:"" help:"Read recordings into episodes and action-result slices."`
+	Build    worldBuildCmd    `cmd:"" help:"Make a worldbook of recordings, without a model."`
+	InitDemo worldInitDemoCmd `cmd:"" name:"init-demo" help:"Write the ledger demonstration."`
+	Inspect  worldInspectCmd  `cmd:"" help:"Verify a worldbook and show what it holds."`
+	Step     worldStepCmd     `cmd:"" help:"Play one action of a session."`
+	Play     worldPlayCmd     `cmd:"" help:"Play a session at the terminal."`
+	Sessions worldSessionsCmd `cmd:"" help:"List the sessions below a directory."`
+	Replay   worldReplayCmd   `cmd:"" help:"Play recorded cases, and promote the worldbook if it deserves it."`
+	Patch    worldPatchCmd    `cmd:"" help:"Edit a worldbook into a new one, and replay cases on it."`
+}
+
+// printDocument prints a document of the worlds' format as the format writes it.
+func (a *app) printDocument(doc any) error {
+	text, err := world.AppendDocument(nil, doc)
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(text)
+	return err
+}
+
+// readFlags say how recordings are read.
+type readFlags struct {
+	Redact  []string `help:"Replace what matches this regular expression before anything is derived from the text. May be repeated." placeholder:"PATTERN" sep:"none"`
+	Secrets string   `help:"A configuration: the values of the args to which it gives the role secret are replaced wherever they stand." placeholder:"FILE"`
+	Quiet   bool     `help:"Show nothing but errors."`
+}
+
+// options are those of a reader that tells people how far it is.
+func (f *readFlags) options(a *app) (episode.Options, error) {
+	var o episode.Options
+	for _, pattern := range f.Redact {
+		re, err := regexp.Compile(pattern)
+		if err != nil {
+			return o, refuse("--redact: %w", err)
+		}
+		o.Redact = append(o.Redact, re)
+	}
+	if f.Secrets != "" {
+		c, err := config.Load(f.Secrets)
+		if err != nil {
+			return o, refuse("--secrets: %w", err)
+		}
+		tools, err := config.Declare(c, config.Options{}, nil)
+		if err != nil {
+			return o, refuse("--secrets: %w", err)
+		}
+		o.Secrets = episode.Secrets(tools.Set.Catalogue())
+	}
+	if !f.Quiet {
+		o.Progress = progress(a.err())
+	}
+	return o, nil
+}
+
+// between two lines of progress: often enough to see that it goes on, too seldom
+// to fill a log.
+const between = 2 * time.Second
+
+// progress tells people how far a reader is, when that takes long.
+func progress(out *terminal.Output) func(episode.Progress) {
+	last := time.Now()
+	return func(p episode.Progress) {
+		if time.Since(last) < between {
+			return
+		}
+		last = time.Now()
+		out.Line("read %d of %d files, %d of %d MB: %d episodes, %d transitions", p.Files, p.Of, p.Bytes>>20, p.TotalBytes>>20, p.Episodes, p.Transitions)
+	}
+}
+
+// faults names the recordings that were left out.
+func (a *app) faults(rec *episode.Recording) {
+	for _, f := range rec.Faults {
+		a.err().Lines("callsheet: ", f.Error())
+	}
+}
+
+// leftOut is the exit code of a command that did its work but for some files.
+func leftOut(rec *episode.Recording) error {
+	if len(rec.Faults) > 0 {
+		return exit(exitNotOK)
+	}
+	return nil
+}
+
+type worldIngestCmd struct {
+	Files  []string `arg:"" help:"Recordings: .json, .jsonl, anything else as role-prefixed text."`
+	Output string   `required:"" help:"The directory for episodes.jsonl, transitions.jsonl and sources.json." placeholder:"DIR"`
+	readFlags
+}
+
+// The files of an ingest.
+const (
+	episodesFile    = "episodes.jsonl"
+	transitionsFile = "transitions.jsonl"
+	sourcesFile     = "sources.json" // id → raw text, for build
+)
+
+// Run reads recordings. A file that cannot be read is named and left out, and the
+// exit code is 1 then.
+func (c *worldIngestCmd) Run(a *app) error {
+	o, err := c.options(a)
+	if err != nil {
+		return err
+	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
+	rec, err := episode.Read(ctx, c.Files, o)
+	if err != nil {
+		return exitIf(ctx, err)
+	}
+	a.faults(rec)
+	if err := os.MkdirAll(c.Output, 0o777); err != nil {
+		return refuse("--output: %w", err)
+	}
+	sources := make([]value.Member, len(rec.Sources))
+	for i, s := range rec.Sources {
+		sources[i] = value.Member{Key: s.ID, Value: plain(s.Text)}
+	}
+	err = errors.Join(
+		writeFile(filepath.Join(c.Output, episodesFile), func(w *os.File) error { return world.WriteLines(w, rec.Episodes) }),
+		writeFile(filepath.Join(c.Output, transitionsFile), func(w *os.File) error { return world.WriteLines(w, rec.Slices) }),
+		writeFile(filepath.Join(c.Output, sourcesFile), func(w *os.File) error {
+			text, err := world.AppendDocument(nil, value.ObjectOf(sources...))
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}),
+	)
+	if err != nil {
+		return err
+	}
+	if err := a.print(struct {
+		Episodes    int    `json:"episodes"`
+		Transitions int    `json:"transitions"`
+		Output      string `json:"output"`
+	}{len(rec.Episodes), len(rec.Slices), c.Output}); err != nil {
+		return err
+	}
+	return leftOut(rec)
+}
+
+// exitIf is the exit code of an interrupt, else the error.
+func exitIf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return exit(exitInterrupted)
+	}
+	return err
+}
+
+// writeFile writes a file beside its place and renames it.
+func writeFile(path string, write func(*os.File) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Chmod(0o600), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+type worldBuildCmd struct {
+	Inputs        []string `arg:"" help:"Recordings, or the directory of an ingest; with --from-runs the ids of recorded runs."`
+	FromRuns      bool     `help:"Make the world of recorded runs of plans."`
+	Output        string   `required:"" help:"The worldbook, a directory that is not there yet." placeholder:"DIR"`
+	EnvironmentID string   `help:"Id of the environment; the base name of --output unless told." placeholder:"ID"`
+	Name          string   `help:"Name for people; the id unless told." placeholder:"TEXT"`
+	Description   string   `help:"What the environment is, or @FILE." placeholder:"TEXT"`
+	Domain        []string `help:"A domain of the environment. May be repeated." placeholder:"NAME"`
+	NoRules       bool     `help:"Induce no rules."`
+	readFlags
+	storedFlags
+}
+
+// Run makes a worldbook and prints its path.
+func (c *worldBuildCmd) Run(a *app) error {
+	if _, err := os.Lstat(c.Output); err == nil {
+		return refuse("--output: %s is there already; a worldbook is never changed", c.Output)
+	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
+	rec, err := c.read(ctx, a)
+	if err != nil {
+		return exitIf(ctx, err)
+	}
+	a.faults(rec)
+	if len(rec.Episodes) == 0 {
+		return refuse("there is no episode in what was named, so there is nothing to make a world of")
+	}
+	b := book.Defaults()
+	b.EnvironmentID, b.Name, b.Description, b.Domains = c.EnvironmentID, c.Name, c.Description, append(b.Domains, c.Domain...)
+	if b.EnvironmentID == "" {
+		b.EnvironmentID = strings.TrimSuffix(filepath.Base(c.Output), filepath.Ext(c.Output))
+	}
+	if b.Name == "" {
+		b.Name = b.EnvironmentID
+	}
+	if file, ok := strings.CutPrefix(c.Description, "@"); ok {
+		text, err := a.read(file, 0)
+		if err != nil {
+			return err
+		}
+		b.Description = string(text)
+	}
+	artifacts, report, err := build.Build(rec, &b, build.Options{NoRules: c.NoRules})
+	if err != nil {
+		return refuse("%w", err)
+	}
+	if err := book.Write(c.Output, artifacts, &b, book.WriteOptions{}); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		a.err().Line("%d episodes, %d turns (%d ambiguous, %d unreadable), %d actions; rules: %d supported, %d tentative, %d rejected",
+			report.Episodes, report.Turns, report.Ambiguous, report.Unreadable, report.Actions, report.Rules, report.Tentative, report.Rejected)
+	}
+	a.out().Line("%s", c.Output)
+	return leftOut(rec)
+}
+
+// read reads what the world is made of.
+func (c *worldBuildCmd) read(ctx context.Context, a *app) (*episode.Recording, error) {
+	o, err := c.options(a)
+	if err != nil {
+		return nil, err
+	}
+	if c.FromRuns {
+		return c.readRuns(ctx, a, o)
+	}
+	if info, err := os.Stat(c.Inputs[0]); len(c.Inputs) == 1 && err == nil && info.IsDir() {
+		if len(o.Redact) > 0 || o.Secrets != nil {
+			return nil, refuse("what was ingested has its ids already: redact when it is ingested")
+		}
+		return readIngest(c.Inputs[0])
+	}
+	return episode.Read(ctx, c.Inputs, o)
+}
+
+func (c *worldBuildCmd) readRuns(ctx context.Context, a *app, o episode.Options) (*episode.Recording, error) {
+	store, err := c.open(a)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	ids := make([]string, len(c.Inputs))
+	for i, prefix := range c.Inputs {
+		if ids[i], err = store.Find(ctx, prefix); err != nil {
+			return nil, stored(err)
+		}
+	}
+	rec, err := episode.ReadFrom(ctx, runs.Exporter{Store: store, IDs: ids}, o)
+	return rec, stored(err)
+}
+
+// readIngest reads what ingest wrote. The slices are cut anew, which is as cheap
+// as reading them.
+func readIngest(dir string) (*episode.Recording, error) {
+	text, err := os.ReadFile(filepath.Join(dir, episodesFile))
+	if err != nil {
+		return nil, refuse("%s is no directory of an ingest: %w", dir, err)
+	}
+	rec := &episode.Recording{}
+	if rec.Episodes, err = world.ReadLines[episode.Episode](text); err != nil {
+		return nil, refuse("%s: %w", filepath.Join(dir, episodesFile), err)
+	}
+	for i := range rec.Episodes {
+		rec.Slices = append(rec.Slices, episode.Segment(&rec.Episodes[i], episode.MaxHistory)...)
+	}
+	if text, err = os.ReadFile(filepath.Join(dir, sourcesFile)); err != nil {
+		return nil, refuse("%s is no directory of an ingest: %w", dir, err)
+	}
+	texts, err := value.Parse(text)
+	if err != nil {
+		return nil, refuse("%s: %w", filepath.Join(dir, sourcesFile), err)
+	}
+	for id, source := range texts.Members() {
+		s, _ := source.Text()
+		rec.Sources = append(rec.Sources, episode.Source{ID: id, Text: s})
+	}
+	return rec, nil
+}
+
+type worldInitDemoCmd struct {
+	Output string `required:"" help:"The worldbook, a directory that is not there yet." placeholder:"DIR"`
+}
+
+// Run writes the ledger demonstration.
+func (c *worldInitDemoCmd) Run(a *app) error {
+	artifacts, cfg := book.Demo()
+	if err := book.Write(c.Output, artifacts, cfg, book.WriteOptions{}); err != nil {
+		return refusal{err}
+	}
+	a.out().Line("%s", c.Output)
+	return nil
+}
+
+type worldInspectCmd struct {
+	Package string `arg:"" help:"The worldbook."`
+	Action  string `help:"What is known of this action." xor:"what" placeholder:"TYPE"`
+	Search  string `help:"Rules that have these words." xor:"what" placeholder:"WORDS"`
+}
+
+// maxFound is how many rules a search shows.
+const maxFound = 20
+
+// Run verifies a worldbook and shows it.
+func (c *worldInspectCmd) Run(a *app) error {
+	b, err := openBook(c.Package)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	switch {
+	case c.Action != "":
+		initial, err := b.Engine.Initial()
+		if err != nil {
+			return err
+		}
+		return a.printDocument(b.Engine.Retrieve(c.Action, initial, true).View())
+	case c.Search != "":
+		hits, err := b.Search(context.Background(), c.Search, []string{"rule"}, maxFound)
+		if err != nil {
+			return err
+		}
+		if hits == nil {
+			hits = []book.Hit{}
+		}
+		return a.printDocument(hits)
+	}
+	return a.printDocument(b.Summary())
+}
+
+type worldReplayCmd struct {
+	Package   string `arg:"" help:"The worldbook."`
+	Cases     string `required:"" help:"The cases, as JSON Lines." placeholder:"FILE"`
+	Output    string `help:"Write the report to this file too." placeholder:"FILE"`
+	Baseline  string `help:"A worldbook on which no case may have passed that fails on this one." placeholder:"DIR"`
+	PromoteTo string `help:"Write a validated copy here if the report allows it." placeholder:"DIR"`
+}
+
+// Run plays cases.
+func (c *worldReplayCmd) Run(a *app) error {
+	b, err := openBook(c.Package)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	var baseline *book.Book
+	if c.Baseline != "" {
+		if baseline, err = openBook(c.Baseline); err != nil {
+			return err
+		}
+		defer baseline.Close()
+	}
+	cases, err := a.cases(c.Cases)
+	if err != nil {
+		return err
+	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
+	report, err := replay.Run(ctx, b, cases, baseline)
+	if err != nil {
+		return replayed(ctx, err)
+	}
+	return a.reported(b, report, c.Output, c.PromoteTo)
+}
+
+func (a *app) cases(path string) ([]replay.Case, error) {
+	text, err := a.read(path, maxCases)
+	if err != nil {
+		return nil, err
+	}
+	cases, err := replay.ReadCases(path, text)
+	if err != nil {
+		return nil, refusal{err}
+	}
+	return cases, nil
+}
+
+// maxCases bounds a file of cases: a long recording of a large environment fits.
+const maxCases = 1 << 30
+
+// replayed says whose fault it is that nothing was played.
+func replayed(ctx context.Context, err error) error {
+	if world.IsFault(err, world.ValueError) {
+		return refusal{err}
+	}
+	return exitIf(ctx, err)
+}
+
+// reported writes a report, then promotes, and gives the exit code: 0 when there
+// were cases and all passed, and a wanted promotion was allowed.
+func (a *app) reported(b *book.Book, r *replay.Report, output, promote string) error {
+	if output != "" {
+		if err := writeFile(output, func(w *os.File) error {
+			text, err := world.AppendDocument(nil, r)
+			if err == nil {
+				_, err = w.Write(text)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	if err := a.printDocument(r); err != nil {
+		return err
+	}
+	switch {
+	case promote != "" && !r.PromotionEligible:
+		a.err().Line("callsheet: not promoted: %s", strings.Join(r.Reasons, "; "))
+		return exit(exitNotOK)
+	case !r.Passed():
+		return exit(exitNotOK)
+	case promote != "":
+		if err := replay.Promote(b, r, promote); err != nil {
+			return refusal{err}
+		}
+		a.err().Line("promoted to %s", promote)
+	}
+	return nil
+}
+
+type worldPatchCmd struct {
+	Package   string `arg:"" help:"The worldbook that the patch was made for."`
+	Patch     string `required:"" help:"The patch." placeholder:"FILE"`
+	Output    string `required:"" help:"The new worldbook, a directory that is not there yet." placeholder:"DIR"`
+	Cases     string `required:"" help:"The cases, as JSON Lines; the old worldbook is the baseline." placeholder:"FILE"`
+	Report    string `required:"" help:"Write the report to this file." placeholder:"FILE"`
+	PromoteTo string `help:"Write a validated copy here if the report allows it." placeholder:"DIR"`
+}
+
+// Run patches a worldbook.
+func (c *worldPatchCmd) Run(a *app) error {
+	base, err := openBook(c.Package)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	text, err := a.read(c.Patch, 0)
+	if err != nil {
+		return err
+	}
+	var p book.Patch
+	if err := world.Decode(text, &p); err != nil {
+		return refuse("%s: %w", c.Patch, err)
+	}
+	cases, err := a.cases(c.Cases)
+	if err != nil {
+		return err
+	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
+	report, err := replay.Patch(ctx, base, &p, cases, c.Output)
+	if err != nil {
+		return replayed(ctx, err)
+	}
+	b, err := openBook(c.Output)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return a.reported(b, report, c.Report, c.PromoteTo)
+}
