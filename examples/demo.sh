@@ -28,7 +28,7 @@ try 1 run failures.json --tools demo --no-journal
 say "Arithmetic, exact: 9007199254740993 is not a double"
 try 0 run average.json --tools arith --no-journal --json
 
-if [ -f ../.cache/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ]; then
+if command -v node >/dev/null && [ -f ../.cache/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ]; then
 	say "Real files, through an MCP server"
 	cd files
 	callsheet=../../bin/callsheet

@@ -55,6 +55,9 @@ func Fork(ctx context.Context, store *journal.Store, origin string, p *plan.Plan
 }
 
 func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.Set, opt Options, from *History) (*machine.Report, error) {
+	if err := opt.Run.Validate(); err != nil {
+		return nil, err
+	}
 	opt.defaults()
 	if opt.Parent == "" {
 		opt.Parent = Parent(ctx)
@@ -97,6 +100,9 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 
 // Resume goes on with a run that crashed, paused or was interrupted.
 func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := opt.Run.Validate(); err != nil {
+		return nil, err
+	}
 	opt.defaults()
 	jr, err := store.OpenRun(ctx, id)
 	if err != nil {
