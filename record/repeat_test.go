@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	guard "github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -67,6 +68,27 @@ func TestAForkAsksAboutRepeatedEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r, `{"status":{"x":"waiting","y":"ok"},"outputs":{"y":"out of y"},"waves":[["x","y"]],"calls":1}`)
+}
+
+// A repeated effect is asked about in the way of the gate: where nobody is asked,
+// it is denied.
+func TestARepeatedEffectIsDeniedWhereNobodyIsAsked(t *testing.T) {
+	w := newWorld(t, func(x *tool.Tool) {
+		if x.Name == "send" {
+			x.Args = []tool.Arg{{Pattern: "/body", Role: tool.Content}}
+		}
+	})
+	first := decode(t, `[{"id":"mail","tool":"send","args":{"to":"ann","body":"one"}}]`)
+	r, err := record.Run(t.Context(), w.store, first, w.tools, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := decode(t, `[{"id":"again","tool":"send","args":{"to":"ann","body":"two"}},{"id":"other","tool":"send","args":{"to":"bob","body":"two"}}]`)
+	opt := record.Options{AskRepeats: true, Run: run.Options{Gate: guard.New(guard.Options{Plan: second, OnAsk: guard.Refuse})}}
+	if r, err = record.Fork(t.Context(), w.store, r.Run, second, w.tools, opt); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r, `{"status":{"again":"denied","other":"ok"},"outputs":{"other":"out of other"},"waves":[["again","other"]],"calls":1}`)
 }
 
 // What a fork may not do anew by itself: a call that cannot safely be made twice
