@@ -198,7 +198,7 @@ func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error)
 	switch g.opt.OnAsk {
 	case Refuse:
 		d.Verdict, d.Code = machine.Deny, policy.CodeNeedsApproval
-		d.Message += "; nobody is asked (--on-ask refuse)"
+		d.Message += "; nobody is asked"
 		return d, nil
 	case Prompt:
 		if g.opt.Ask == nil {

@@ -18,9 +18,10 @@ var (
 	lone  = &suite{dir: ".", args: []string{"-bench", "^BenchmarkDurable|LoneChain|Journalling", "-benchtime", "3x", "-count", "8", "./record"}}
 	grown = &suite{dir: ".", args: []string{"-bench", "StoredRuns|Length", "-benchtime", "8x", "./record"}}
 	loop  = &suite{dir: ".", args: []string{"-bench", "Round|ThousandAgents", "-benchtime", "20x", "-count", "5", "./agent"}}
+	rules = &suite{dir: ".", args: []string{"-bench", "Decision$|Check500|LargeOutput", "-benchtime", "200ms", "-count", "10", "./policy"}}
 	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}}
 
-	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop}
+	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop, rules}
 )
 
 // A row of the table. Its figure is the best value of one metric, over that of
@@ -87,6 +88,10 @@ var rows = []row{
 	{what: "a round of an agent with a scripted model and one call, without a journal", target: atMost(20), unit: "µs", of: metric{name: "Round/1000", unit: "ns/round", scale: 1e-3}, suite: loop},
 	{what: "a round of 1 000 over one of 10", target: atMost(1.25), unit: "×", of: metric{name: "Round/1000", unit: "ns/round"}, over: metric{name: "Round/10", unit: "ns/round"}, suite: loop},
 	{what: "1 000 agents at once, in their 20th round: memory held", target: atMost(1000), unit: "MB", of: metric{name: "ThousandAgents", unit: "MiB", scale: 1.048576}, suite: loop},
+
+	{what: "a decision of the policy, with labels and five rules", target: atMost(5), unit: "µs", of: metric{name: "Decision", unit: "ns/op", scale: 1e-3}, suite: rules},
+	{what: "what the policy says of a plan of 500 steps before it runs", target: atMost(10), unit: "ms", of: metric{name: "Check500", unit: "ns/op", scale: milli}, suite: rules},
+	{what: "a decision about one value of an output of 10 MB, its label included", unit: "µs", of: metric{name: "LargeOutput", unit: "ns/op", scale: 1e-3}, suite: rules},
 }
 
 func tableOf(measured map[*suite]figures) (string, error) {
@@ -117,7 +122,7 @@ func tableOf(measured map[*suite]figures) (string, error) {
 func mark(s *suite) string {
 	for i, t := range suites {
 		if s == t {
-			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"}[i]
+			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰"}[i]
 		}
 	}
 	return ""
