@@ -4,7 +4,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -107,4 +110,22 @@ func room(pkg string) string {
 func levelOf(pkg string) (int, bool) {
 	l, ok := levels[room(pkg)]
 	return l, ok
+}
+
+// The table of docs/architecture.md has every room with its level, and no other.
+func TestTheTableOfRooms(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]int{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+?) \|`).FindAllStringSubmatch(string(text), -1) {
+		level, _ := strconv.Atoi(row[1])
+		for name := range strings.SplitSeq(row[2], ", ") {
+			listed[strings.Trim(name, "`")] = level
+		}
+	}
+	if !maps.Equal(listed, levels) {
+		t.Errorf("docs/architecture.md lists %v, want %v", listed, levels)
+	}
 }

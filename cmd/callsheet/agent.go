@@ -93,8 +93,7 @@ func (a *app) words(task string) (string, error) {
 func (c *agentCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	err := c.run(a, p)
-	return a.inJSON(err, c.JSON)
+	return c.run(a, p)
 }
 
 func (c *agentCmd) run(a *app, p *performance) error {

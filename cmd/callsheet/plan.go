@@ -50,7 +50,7 @@ func (c *planCmd) Validate() error {
 func (c *planCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	return a.inJSON(c.run(a, p), c.JSON)
+	return c.run(a, p)
 }
 
 func (c *planCmd) run(a *app, p *performance) error {

@@ -56,14 +56,14 @@ func (c *rehearseCmd) Validate() error {
 func (c *rehearseCmd) Run(a *app) error {
 	r, err := c.prepare(a)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer r.close()
 	ctx, interrupted, stop := a.interruptible(a.stopping, nil)
 	defer stop()
 	report, receipt, err := r.stage.Perform(ctx, r.plan, r.catalogue(), r.opt)
 	if err = stored(err); report == nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	switch {
 	case c.JSON:
