@@ -38,8 +38,8 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// A shown is one command of a console block, with what the page shows of it.
-type shown struct {
+// A consoleCommand is one command of a console block, with what the page shows of it.
+type consoleCommand struct {
 	line    int
 	command string
 	exit    int    // "# exit N" at its end; else 0
@@ -49,15 +49,15 @@ type shown struct {
 var exitNote = regexp.MustCompile(`# exit ([0-9]+)$`)
 
 // console are the commands of a page's console blocks, in order.
-func console(text string) []shown {
-	var all []shown
+func console(text string) []consoleCommand {
+	var all []consoleCommand
 	inside := false
 	for i, line := range strings.Split(text, "\n") {
 		switch command, ok := strings.CutPrefix(line, "$ "); {
 		case strings.HasPrefix(line, "```"):
 			inside = line == "```console"
 		case inside && ok:
-			s := shown{line: i + 1, command: command}
+			s := consoleCommand{line: i + 1, command: command}
 			if m := exitNote.FindStringSubmatch(command); m != nil {
 				s.exit, _ = strconv.Atoi(m[1])
 			}
@@ -100,7 +100,7 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range documents(t) {
-		var session []shown
+		var session []consoleCommand
 		for _, s := range console(text) {
 			if target, ok := strings.CutPrefix(s.command, "make "); ok {
 				if target = strings.Fields(target)[0]; !strings.Contains("\n"+string(makefile), "\n"+target+":") {
@@ -185,6 +185,9 @@ func TestDocumentedCommandsExist(t *testing.T) {
 			}
 			if node == parser.Model.Node {
 				continue // a sentence
+			}
+			if node.DefaultCmd != nil {
+				node = node.DefaultCmd
 			}
 			for _, w := range words {
 				flag, ok := strings.CutPrefix(w, "--")
