@@ -48,9 +48,8 @@ npm: $(NPM_DIR)/.done
 
 $(NPM_DIR)/.done: tool/mcp/testdata/npm/package.json
 	@mkdir -p $(NPM_DIR)
-	@if command -v npm >/dev/null; then cp $< $(NPM_DIR)/ && npm install --prefix $(NPM_DIR) --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error; \
+	@if command -v npm >/dev/null; then cp $< $(NPM_DIR)/ && npm install --prefix $(NPM_DIR) --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error && touch $@; \
 	else echo "npm is not here: the tests against real MCP servers will be skipped"; fi
-	@touch $@
 
 clean:
 	rm -rf bin .cache

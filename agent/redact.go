@@ -5,11 +5,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/value"
 )
 
-// A Redactor takes secrets out of text. gate.Vault is one.
+// A Redactor takes secrets out of text and JSON. gate.Vault is one.
 type Redactor interface {
 	RedactText(s string) string
+	// Redact is v with the secrets in its strings, names and numbers replaced, v
+	// itself without one.
+	Redact(v value.Value) value.Value
 	// Longest is the number of bytes of the longest text that stands for a
 	// secret: that much of a text which still goes on is kept back.
 	Longest() int
@@ -33,21 +37,50 @@ func clean(own *model.Reply, r Redactor) {
 			text(&list[i])
 		}
 	}
+	arguments := map[string]string{} // that were changed: a raw message has them as text
 	for i := range own.Calls {
 		c := &own.Calls[i]
-		for _, s := range []*string{&c.ID, &c.ProviderID, &c.Name, &c.Arguments} {
+		for _, s := range []*string{&c.ID, &c.ProviderID, &c.Name} {
 			text(s)
 		}
+		if out := cleanJSON(c.Arguments, r.Redact, r); out != c.Arguments {
+			arguments[c.Arguments] = out
+			c.Arguments, changed = out, true
+		}
 	}
-	if own.Raw != nil {
-		raw := string(own.Raw)
-		if text(&raw); raw != string(own.Raw) {
-			own.Raw = []byte(raw)
+	if raw := string(own.Raw); own.Raw != nil {
+		out := cleanJSON(raw, func(v value.Value) value.Value { return r.Redact(replaced(v, arguments)) }, r)
+		if out != raw {
+			own.Raw, changed = []byte(out), true
 		}
 	}
 	if changed {
 		own.Edits = append(own.Edits, "secrets were taken out")
 	}
+}
+
+// cleanJSON is s without secrets: JSON stays JSON, and in it a secret is found
+// however its characters are escaped. What is not JSON is redacted as text.
+func cleanJSON(s string, redact func(value.Value) value.Value, r Redactor) string {
+	v, err := value.Parse(s)
+	if err != nil {
+		return r.RedactText(s)
+	}
+	if out := redact(v); out != v {
+		return out.String()
+	}
+	return s
+}
+
+// replaced is v with the strings in with replaced, also in its parts.
+func replaced(v value.Value, with map[string]string) value.Value {
+	if text, ok := v.Text(); ok {
+		if out, ok := with[text]; ok {
+			return value.MustText(out)
+		}
+		return v
+	}
+	return rebuild(v, func(_ int, part value.Value) value.Value { return replaced(part, with) })
 }
 
 // stream tells a text that arrives in pieces, without secrets. It keeps back what

@@ -73,6 +73,7 @@ const (
 	LookalikeID     = "lookalike_id"      // ids that a reader cannot tell apart, or that mix scripts
 	OpenSchema      = "open_schema"       // a tool that takes any arg, so that a mistyped one is not found
 	NoTools         = "no_tools"          // no catalogue was given
+	BadLimits       = "bad_limits"        // Options.Limits make no sense; the document was not read
 	TooManyFindings = "too_many_findings" // more than MaxDiagnostics
 )
 
@@ -137,6 +138,8 @@ func Text(text []byte, o Options) (*plan.Plan, *Report) {
 	var refused *plan.Error
 	if errors.As(err, &refused) {
 		return nil, &Report{Diagnostics: refusal(text, refused.Faults), Waves: [][]string{}}
+	} else if err != nil {
+		return nil, &Report{Diagnostics: []Diagnostic{{Code: BadLimits, Severity: Error, Line: 1, Column: 1, Message: err.Error(), Advice: Patch{}}}, Waves: [][]string{}}
 	}
 	return p, Plan(p, o)
 }

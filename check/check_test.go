@@ -144,3 +144,10 @@ func told(r *check.Report) string {
 	fmt.Fprintf(&b, "ok %v, %d to %d calls, waves %s\n", r.OK, r.Calls.Min, r.Calls.Max, waves)
 	return b.String()
 }
+
+func TestLimitsThatMakeNoSense(t *testing.T) {
+	p, r := check.Text([]byte(`[]`), check.Options{Limits: plan.Limits{Steps: -1}})
+	if p != nil || r.OK || len(r.Diagnostics) != 1 || r.Diagnostics[0].Code != check.BadLimits {
+		t.Errorf("got %v, %+v", p, r)
+	}
+}

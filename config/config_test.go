@@ -71,6 +71,7 @@ limits: {budget: 100, deadline: 1h30m, output: 1MB, args: 2MiB, plan: {bytes: 1M
 secrets: {hub: {env: HUB_TOKEN}}
 policy: {rules: [{id: a, effect: ask, tools: ["*"]}]}
 journal: {file: runs.db, contents: digests}
+rehearsal: {required: true, world: shop.world}
 model: {provider: openai, model: gpt, secret: hub, base_url: "http://127.0.0.1"}
 `
 
@@ -85,11 +86,13 @@ func TestEveryKey(t *testing.T) {
 		int(local.MaxOutput), time.Duration(local.Rate), local.Command[1].Optional, local.Input.String(), *c.Limits.Budget,
 		int(c.Limits.Output), time.Duration(c.Limits.Deadline), c.Policy.String(), c.Journal.Contents, c.Overrides[0].Value.Approve,
 		filepath.IsAbs(c.Journal.File), filepath.IsAbs(c.Sources.Get("known").Catalogue), filepath.Base(local.Dir),
+		c.Rehearsal.Required, filepath.IsAbs(c.Rehearsal.World),
 	}; !cmp.Equal(got, []any{
 		5, "files", "fs_", time.Minute,
 		64 << 10, 6 * time.Second, true, `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","maximum":9007199254740993}}}`, 100,
 		1_000_000, 90 * time.Minute, `{"rules":[{"id":"a","effect":"ask","tools":["*"]}]}`, config.Contents("digests"), config.Always("always"),
 		true, true, "work",
+		true, true,
 	}) {
 		t.Errorf("got %v", got)
 	}

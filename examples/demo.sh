@@ -66,7 +66,7 @@ try 0 plan "Count the words of a document about go" --tools demo --model scripte
 say "A model calls tools and answers in the shape of a schema (replies from a file)"
 try 0 agent --task "Count the words of a document about go" --tools demo --schema agent/answer.json --model scripted:agent/replies.json
 
-if [ -f ../.cache/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ]; then
+if command -v node >/dev/null && [ -f ../.cache/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js ]; then
 	say "Real files, through an MCP server"
 	cd files
 	callsheet=../../bin/callsheet

@@ -276,9 +276,13 @@ func (g *Gate) Ended(r call.Request, o call.Outcome) {
 		c = c.Approved()
 	}
 	status := machine.OK
-	switch {
-	case o.Failure == nil:
-	case o.Failure.Lost && !r.Tool.Effects.Repeatable():
+	switch f := o.Failure; {
+	case f == nil:
+	case g.opt.Plan != nil && (f.Retryable || f.Lost && r.Tool.Effects.Repeatable()) && r.Attempt < r.Tool.MaxAttempts():
+		return // tried again without being judged again, so a limit counts it all the while
+	case f.Lost && !r.Tool.Effects.ReadOnly, f.Code == string(machine.Uncertain):
+		// It may have had its effect, also where the report says tool_error because
+		// it was safe to repeat, and where a person gave it up.
 		status = machine.Uncertain
 	default:
 		status = machine.ToolError

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -242,6 +243,33 @@ func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
 	}
 }
 
+// encodings are the ways in which a secret is echoed.
+var encodings = []func(string) string{
+	func(s string) string { return s },
+	func(s string) string { return fmt.Sprintf("%x", s) },
+	func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
+	func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+	func(s string) string { return "error near " + s + "!" },
+}
+
+// looker looks for the canary in texts, and tells the first ten places.
+func looker(t *testing.T) func(where, text string) {
+	var forms []string
+	for _, e := range encodings[:4] {
+		forms = append(forms, e(canary))
+	}
+	hits := 0
+	return func(where, text string) {
+		for _, f := range forms {
+			if strings.Contains(text, f) {
+				if hits++; hits <= 10 {
+					t.Errorf("%s holds the secret as %s", where, f)
+				}
+			}
+		}
+	}
+}
+
 // TestCanary runs random plans whose tools echo a secret in every way that they
 // can think of, and looks for it in everything that was written.
 func TestCanary(t *testing.T) {
@@ -249,19 +277,13 @@ func TestCanary(t *testing.T) {
 	if testing.Short() {
 		runs = 200
 	}
-	encode := []func(string) string{
-		func(s string) string { return s },
-		func(s string) string { return fmt.Sprintf("%x", s) },
-		func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
-		func(s string) string { return "error near " + s + "!" },
-	}
 	rnd := rand.New(rand.NewPCG(7, 7))
 	s, err := tool.NewSet(tool.Tool{
 		Declaration: tool.Declaration{Name: "echo", Args: []tool.Arg{{Pattern: "/secret", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}, Effects: tool.Effects{ReadOnly: true}},
 		Handler: func(_ context.Context, c *tool.Call) (value.Value, error) {
 			v, _ := c.Args.Get("secret")
 			text, _ := v.Text()
-			text = encode[rnd.IntN(len(encode))](text)
+			text = encodings[rnd.IntN(len(encodings))](text)
 			c.Progress(tool.Progress{Message: text})
 			switch rnd.IntN(4) {
 			case 0:
@@ -286,16 +308,7 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	forms := []string{canary, fmt.Sprintf("%x", canary), strings.ReplaceAll(canary, "-", "%2D")}
-	hits := 0
-	look := func(where, text string) {
-		for _, f := range forms {
-			if strings.Contains(text, f) {
-				hits++
-				t.Errorf("%s holds the secret as %s", where, f)
-			}
-		}
-	}
+	look := looker(t)
 	for i := range runs {
 		var b strings.Builder
 		for k := range 1 + rnd.IntN(3) {
@@ -336,8 +349,111 @@ func TestCanary(t *testing.T) {
 			}
 		}
 		look("the report", string(r.AppendFullJSON(nil)))
-		if hits > 10 {
-			t.FailNow()
+	}
+}
+
+// ruled is a policy of the bank, from its text.
+func ruled(t *testing.T, s *tool.Set, text string) *policy.Policy {
+	t.Helper()
+	doc, err := policy.Read(value.MustParse(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := doc.Compile(s.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// recorded is a store, and the options of a run under a policy.
+func recorded(t *testing.T) (*journal.Store, func(*policy.Policy, *plan.Plan) record.Options) {
+	t.Helper()
+	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store, func(pol *policy.Policy, p *plan.Plan) record.Options {
+		return record.Options{
+			Run:    run.Options{Gate: gate.New(gate.Options{Policy: pol, Plan: p})},
+			Policy: gate.Digest(pol, nil, gate.Pause, policy.Person),
+		}
+	}
+}
+
+const untrustedTarget = `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}}]`
+
+func TestHostile062_AnApprovalIsOfOnePolicy(t *testing.T) {
+	var calls []string
+	s, p := bank(t, &calls), decode(t, untrustedTarget)
+	store, opt := recorded(t)
+	before := compiled(t, s)
+	after := ruled(t, s, `{"base":"default","rules":[{"id":"no","effect":"deny","tools":["pay"]}]}`)
+	r, err := record.Run(t.Context(), store, p, s, opt(before, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true}, record.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Resume(t.Context(), store, r.Run, s, opt(after, p)); !errors.Is(err, record.ErrChanged) {
+		t.Errorf("resumed under another policy: %v, want ErrChanged", err)
+	}
+	forked, err := record.Fork(t.Context(), store, r.Run, p, s, opt(after, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := forked.Steps[1].Status; got != machine.Denied || len(calls) != 1 {
+		t.Errorf("forked: %s after %d calls, want denied: the approval was of another run", got, len(calls))
+	}
+}
+
+func TestHostile064_AnApprovalServesOneCall(t *testing.T) {
+	var calls []string
+	s := bank(t, &calls)
+	p := decode(t, `[{"id":"r","tool":"read"},{"id":"x","tool":"pay","args":{"to":"$r.note"}},{"id":"y","tool":"pay","args":{"to":"$r.note"},"after":["x"]}]`)
+	store, opt := recorded(t)
+	pol := compiled(t, s)
+	r, err := record.Run(t.Context(), store, p, s, opt(pol, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true}, record.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = record.Resume(t.Context(), store, r.Run, s, opt(pol, p)); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(r.AppendJSON(nil)); !strings.HasPrefix(got, `{"status":{"r":"ok","x":"ok","y":"waiting"}`) {
+		t.Errorf("got %s, want the same call of y to be asked about anew", got)
+	}
+}
+
+func TestHostile068_EditedArgsAreJudgedByThePolicy(t *testing.T) {
+	for _, c := range []struct {
+		edit string
+		want machine.Status
+	}{
+		{`{"to":"ann"}`, machine.OK},     // the person's own word
+		{`{"to":"eve"}`, machine.Denied}, // which a rule may still deny
+	} {
+		var calls []string
+		s, p := bank(t, &calls), decode(t, untrustedTarget)
+		store, opt := recorded(t)
+		pol := ruled(t, s, `{"base":"default","rules":[{"id":"eve","effect":"deny","tools":["pay"],"when":"has(args.to) && args.to == \"eve\""}]}`)
+		r, err := record.Run(t.Context(), store, p, s, opt(pol, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := record.Decide(t.Context(), store, r.Run, "x", record.Answer{Allow: true, Args: value.MustParse(c.edit)}, record.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err = record.Resume(t.Context(), store, r.Run, s, opt(pol, p)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Steps[1].Status; got != c.want {
+			t.Errorf("%s is %s, want %s: %s", c.edit, got, c.want, r.AppendFullJSON(nil))
 		}
 	}
 }

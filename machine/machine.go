@@ -17,6 +17,7 @@
 package machine
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -33,6 +34,19 @@ type Options struct {
 	Eager   bool // a step may start before the wave of its dependencies is done
 	Gate    bool // every call needs a verdict: a Judge action comes before its first Call
 	MaxArgs int  // bytes of resolved args; 0: DefaultMaxArgs
+}
+
+// Validate names the field that makes no sense.
+func (o *Options) Validate() error {
+	switch {
+	case o.Budget != nil && *o.Budget < 0:
+		return fmt.Errorf("machine: Budget is %d; a budget is at least 0", *o.Budget)
+	case o.Workers < 0:
+		return fmt.Errorf("machine: Workers is %d; it must not be negative, and 0 is the default", o.Workers)
+	case o.MaxArgs < 0:
+		return fmt.Errorf("machine: MaxArgs is %d; it must not be negative, and 0 is the default", o.MaxArgs)
+	}
+	return nil
 }
 
 // Defaults (spec/plan.md §8).
@@ -142,6 +156,7 @@ func EffectiveBudget(p *plan.Plan, flag, ceiling *int) (budget *int, lowered boo
 }
 
 // New starts a machine. The plan and the catalogue must not change; neither can.
+// A field that [Options.Validate] refuses counts as 0.
 func New(p *plan.Plan, c *tool.Catalogue, opt Options) *Machine {
 	if opt.Workers <= 0 {
 		opt.Workers = 1

@@ -43,8 +43,11 @@ func MeantField(name string) string {
 }
 
 // Decode reads a plan strictly. A fault of the text stops it; of faults of
-// structure all are found. The error is an [*Error].
+// structure all are found. The error is an [*Error], unless limits are not valid.
 func Decode(text []byte, limits Limits) (*Plan, error) {
+	if err := limits.Validate(); err != nil {
+		return nil, err
+	}
 	limits = limits.orDefault()
 	if len(text) > limits.Bytes {
 		return nil, refuse(Fault{Code: CodeTooLarge, Line: 1, Column: 1,

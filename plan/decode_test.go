@@ -416,3 +416,12 @@ func TestMeantField(t *testing.T) {
 		}
 	}
 }
+
+func TestNegativeLimitsAreNamed(t *testing.T) {
+	for want, l := range map[string]Limits{"Limits.Bytes is -1": {Bytes: -1}, "Limits.Steps is -2": {Steps: -2}, "Limits.Depth is -3": {Depth: -3}} {
+		p, err := Decode([]byte(`[]`), l)
+		if p != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", l, err, want)
+		}
+	}
+}

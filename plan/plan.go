@@ -112,6 +112,19 @@ const (
 	DefaultDepth = 64
 )
 
+// Validate names the field that makes no sense.
+func (l Limits) Validate() error {
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"Bytes", l.Bytes}, {"Steps", l.Steps}, {"Depth", l.Depth}} {
+		if f.n < 0 {
+			return fmt.Errorf("plan: Limits.%s is %d; it must not be negative, and 0 is the default", f.name, f.n)
+		}
+	}
+	return nil
+}
+
 func (l Limits) orDefault() Limits {
 	if l.Bytes == 0 {
 		l.Bytes = DefaultBytes

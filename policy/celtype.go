@@ -35,7 +35,8 @@ type record struct {
 
 type field struct {
 	shape    *shape
-	required bool // it can be read without has()
+	required bool     // it can be read without has()
+	words    []string // the only texts that it can be; nil: any
 	isSet    func(any) bool
 	get      func(any) (any, error)
 }
@@ -179,7 +180,11 @@ func (p *provider) recordOf(root value.Value, parts []value.Value, name string, 
 				sh = dynShape // two alternatives disagree
 			}
 			// What only one alternative requires may be missing in another.
-			r.fields[member] = jsonField(member, sh, needed[member] && !nullable && choices == 0)
+			f := jsonField(member, sh, needed[member] && !nullable && choices == 0)
+			if _, twice := r.fields[member]; !twice {
+				f.words = wordsOf(sub)
+			}
+			r.fields[member] = f
 		}
 	}
 	if len(r.fields) == 0 {
@@ -218,6 +223,20 @@ func kindsOf(s value.Value) []string {
 		return []string{"array"}
 	}
 	return nil
+}
+
+// wordsOf are the texts that an enum leaves a place to be; nil where it may be
+// something else.
+func wordsOf(s value.Value) (words []string) {
+	enum, _ := s.Get("enum")
+	for _, e := range enum.Elements() {
+		word, ok := e.Text()
+		if !ok {
+			return nil
+		}
+		words = append(words, word)
+	}
+	return words
 }
 
 // jsonField reads a member of a JSON object. A null counts as absent, so that a

@@ -242,8 +242,14 @@ func (g *guard) call(e ast.Expr, known []string) {
 			return
 		}
 	case operators.Equals, operators.NotEquals:
-		g.toolName(args[0], args[1])
-		g.toolName(args[1], args[0])
+		g.named(args[0], args[1])
+		g.named(args[1], args[0])
+	case operators.In, "one_of":
+		if args[1].Kind() == ast.ListKind {
+			for _, text := range args[1].AsList().Elements() {
+				g.named(args[0], text)
+			}
+		}
 	case "matches":
 		pattern := args[len(args)-1]
 		if text, ok := literal(pattern); !ok {
@@ -274,8 +280,9 @@ func (g *guard) varies(operands ...ast.Expr) {
 	}
 }
 
-// toolName checks h.tool == "send_money" against the catalogue.
-func (g *guard) toolName(field, text ast.Expr) {
+// named checks what a field is compared with: h.tool == "send_money" against the
+// catalogue, labels.to.integrity == "user" against the words that it can be.
+func (g *guard) named(field, text ast.Expr) {
 	name, ok := literal(text)
 	if !ok || field.Kind() != ast.SelectKind {
 		return
@@ -284,6 +291,14 @@ func (g *guard) toolName(field, text ast.Expr) {
 	of := g.ast.GetType(s.Operand().ID()).TypeName()
 	if of == callRecord.name && s.FieldName() == "tool" || of == toolRecord.name && s.FieldName() == "name" {
 		g.known(text, name)
+		return
+	}
+	r := g.records[of]
+	if r == nil || r.fields[s.FieldName()] == nil {
+		return
+	}
+	if words := r.fields[s.FieldName()].words; words != nil && !slices.Contains(words, name) {
+		g.fault(text, "%s is never %q; it is %s", s.FieldName(), name, strings.Join(words, ", "))
 	}
 }
 

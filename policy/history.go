@@ -17,6 +17,9 @@ const (
 	statusLost    = "uncertain"
 )
 
+// pastStatuses are those that a call which was let through can have.
+var pastStatuses = []string{StatusRunning, statusOK, statusLost, "tool_error", "cancelled"}
+
 // past is one call of the history.
 type past struct {
 	step, tool, status string
@@ -126,6 +129,7 @@ var callRecord = func() *record {
 	text("tool", func(c *past) string { return c.tool })
 	text("step", func(c *past) string { return c.step })
 	text("status", func(c *past) string { return c.status })
+	r.fields["status"].words = pastStatuses
 	open := func(name string, get func(*past) value.Value) {
 		r.fields[name] = &field{
 			shape: dynShape, required: true,

@@ -303,6 +303,13 @@ func textField[T any](get func(*T) string) *field {
 	}
 }
 
+// wordField is a text that is one of a few words.
+func wordField[T any](get func(*T) string, words ...string) *field {
+	f := textField(get)
+	f.words = words
+	return f
+}
+
 func flagField[T any](get func(*T) bool) *field {
 	return &field{
 		shape: &shape{cel: cel.BoolType}, required: true,
@@ -326,16 +333,16 @@ var (
 	})
 	runRecord = recordWith("run", map[string]*field{
 		"id":     textField(func(s *Session) string { return s.run }),
-		"author": textField(func(s *Session) string { return s.author.Kind.String() }),
+		"author": wordField(func(s *Session) string { return s.author.Kind.String() }, Person.String(), Planner.String(), Agent.String()),
 	})
 	labelRecord = recordWith("label", map[string]*field{
-		"integrity": textField(func(l *Label) string { return l.Integrity.String() }),
-		"secrecy": textField(func(l *Label) string {
+		"integrity": wordField(func(l *Label) string { return l.Integrity.String() }, User.String(), Trusted.String(), Untrusted.String()),
+		"secrecy": wordField(func(l *Label) string {
 			if l.Secret {
 				return "secret"
 			}
 			return "public"
-		}),
+		}, "public", "secret"),
 		"sources": {
 			shape: &shape{cel: cel.ListType(cel.StringType)}, required: true,
 			isSet: func(any) bool { return true },

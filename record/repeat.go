@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,13 +18,23 @@ import (
 // run had, or may have had.
 const CodeRepeatedEffect = "repeated_effect"
 
-// repeats is the gate of a run that does an earlier one's work anew: a call with
-// effects of the same tool on the same targets as one that ended ok or uncertain
-// there asks a person, whatever the other gate says. A call whose outcome is
-// taken over is not made, and not judged.
+// repeats is the gate of a fork. A call that is not safe to repeat asks a person,
+// whatever the other gate says, when the same call is one of which nobody knows
+// what became in a run before; with [Options.AskRepeats] also a call with effects
+// of the same tool on the same targets as one that ended ok there. A call whose
+// outcome is taken over is not made, and not judged.
 type repeats struct {
-	inner call.Gate         // nil: allows
-	done  map[effect]string // where it happened, in words
+	inner  call.Gate // nil: allows
+	seal   sealer
+	doubts map[sameCall]string // where its outcome was lost, in words
+	done   map[effect]string   // where it happened, in words; nil: that is not asked about
+}
+
+// sameCall is a call by what is sent. The tool goes by its name: a definition that
+// changed does not undo what the old one may have done.
+type sameCall struct {
+	tool string
+	args value.Digest
 }
 
 // effect is what a call does to what.
@@ -31,23 +42,65 @@ type effect struct{ tool, targets string }
 
 var _ call.Follower = (*repeats)(nil)
 
-// newRepeats reads the effects of the run h and of those that it was forked from.
-func newRepeats(ctx context.Context, store *journal.Store, h *History, inner call.Gate) (*repeats, error) {
-	g := &repeats{inner: inner, done: map[effect]string{}}
+// newRepeats reads what became of the calls of the run h and of those that it was
+// forked from. Of a run that was removed nothing is known, which only AskRepeats
+// minds.
+func newRepeats(ctx context.Context, store *journal.Store, h *History, seal sealer, opt *Options) (*repeats, error) {
+	g := &repeats{inner: opt.Run.Gate, seal: seal, doubts: map[sameCall]string{}}
+	if opt.AskRepeats {
+		g.done = map[effect]string{}
+	}
 	for {
-		if err := g.add(h); err != nil {
-			return nil, err
+		g.doubt(h)
+		if opt.AskRepeats {
+			if err := g.add(h); err != nil {
+				return nil, err
+			}
 		}
 		if h.Forked == "" {
 			return g, nil
 		}
 		var err error
-		if h, err = Load(ctx, store, h.Forked); err != nil {
+		h, err = Load(ctx, store, h.Forked)
+		switch {
+		case err == nil:
+		case !opt.AskRepeats && (errors.Is(err, journal.ErrRemoved) || errors.Is(err, journal.ErrNoRun)):
+			return g, nil
+		default:
 			return nil, fmt.Errorf("what an earlier run did cannot be read: %w", err)
 		}
 	}
 }
 
+// doubt notes the calls of h that were begun and whose outcome is not known: lost
+// in a crash, left by a deadline, or given up by a person.
+func (g *repeats) doubt(h *History) {
+	open := map[string]value.Digest{}
+	args := map[string]value.Digest{}
+	for i := range h.Past {
+		p := &h.Past[i]
+		e := &p.Event
+		if p.Begun {
+			args[p.Step] = p.Args
+		}
+		switch {
+		case p.Begun, e.Kind == machine.Lost, e.Kind == machine.Answered && e.Failure != nil && e.Failure.Lost,
+			e.Kind == machine.Resolved && e.Resolution == machine.GiveUp:
+			open[p.Step] = args[p.Step]
+		case e.Kind == machine.Answered, e.Kind == machine.Resolved:
+			delete(open, p.Step)
+		}
+	}
+	for step, digest := range open {
+		at := h.Plan.Index(step)
+		if at < 0 || h.repeatable(step) {
+			continue
+		}
+		g.doubts[sameCall{h.Plan.Steps[at].Tool, digest}] = fmt.Sprintf("step %s of run %s", step, h.Summary.ID)
+	}
+}
+
+// add notes the effects that h had.
 func (g *repeats) add(h *History) error {
 	c, err := h.Catalogue()
 	if err != nil {
@@ -121,19 +174,33 @@ func (g *repeats) Judge(ctx context.Context, r call.Request) (call.Decision, err
 	d := call.Decision{Verdict: machine.Allow}
 	if g.inner != nil {
 		var err error
-		if d, err = g.inner.Judge(ctx, r); err != nil || d.Verdict != machine.Allow {
+		if d, err = g.inner.Judge(ctx, r); err != nil || d.Verdict == machine.Deny {
 			return d, err
 		}
 	}
+	why := g.why(r)
+	switch {
+	case why == "":
+	case d.Verdict == machine.Ask: // whoever is asked must know this too
+		d.Message += "; " + why
+	default:
+		d = call.Decision{Verdict: machine.Ask, Code: CodeRepeatedEffect, By: "fork", Message: why}
+	}
+	return d, nil
+}
+
+// why says what is known against making a call; "" is nothing.
+func (g *repeats) why(r call.Request) string {
 	if r.Tool.Effects.ReadOnly {
-		return d, nil
+		return ""
 	}
-	where, done := g.done[effectOf(r.Tool, r.Args)]
-	if !done {
-		return d, nil
+	if !r.Tool.Effects.Repeatable() {
+		if where, ok := g.doubts[sameCall{r.Tool.Name, g.seal.args(r.Tool, r.Args).Digest()}]; ok {
+			return "the same call was made before, and what became of it is not known: " + where
+		}
 	}
-	return call.Decision{
-		Verdict: machine.Ask, Code: CodeRepeatedEffect, By: "replan",
-		Message: fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, where),
-	}, nil
+	if where, ok := g.done[effectOf(r.Tool, r.Args)]; ok {
+		return fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, where)
+	}
+	return ""
 }

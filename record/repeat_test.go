@@ -2,10 +2,16 @@ package record_test
 
 import (
 	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -61,4 +67,109 @@ func TestAForkAsksAboutRepeatedEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r, `{"status":{"x":"waiting","y":"ok"},"outputs":{"y":"out of y"},"waves":[["x","y"]],"calls":1}`)
+}
+
+// What a fork may not do anew by itself: a call that cannot safely be made twice
+// and of which nobody knows what became.
+func TestAForkAsksAboutCallsOfUnknownOutcome(t *testing.T) {
+	p := decode(t, `[{"id":"a","tool":"send","args":{"to":"ann"}},{"id":"b","tool":"send","args":{"to":"bob"},"after":["a"]}]`)
+	for _, c := range []struct {
+		name   string
+		lost   bool // the call of a ends without an answer
+		full   bool // the disk is full at the outcome of a
+		giveUp bool
+	}{
+		{name: "crash", full: true},
+		{name: "lost connection", lost: true},
+		{name: "given up", full: true, giveUp: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var full, lost atomic.Bool
+			lost.Store(c.lost)
+			made := 0
+			w := newWorld(t, func(x *tool.Tool) {
+				x.Handler = func(context.Context, *tool.Call) (value.Value, error) {
+					made++
+					full.Store(c.full && made == 1)
+					if lost.Swap(false) {
+						return value.Value{}, &tool.Failure{Code: "gone", Message: "the connection was lost", Lost: true}
+					}
+					return value.NullValue(), nil
+				}
+			})
+			store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{BeforeCommit: func() error {
+				if full.Load() {
+					return errors.New("no space left on device")
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			r, err := record.Run(t.Context(), store, p, w.tools, record.Options{})
+			if c.full != errors.Is(err, journal.ErrJournal) {
+				t.Fatal(err)
+			}
+			full.Store(false)
+			origin := r.Run
+			if c.giveUp {
+				if _, err := record.Resume(t.Context(), store, origin, w.tools, record.Options{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := record.Resolve(t.Context(), store, origin, "a", record.Resolution{What: machine.GiveUp}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var asked []record.Ask
+			opt := record.Options{OnAsk: func(a record.Ask) { asked = append(asked, a) }}
+			if r, err = record.Fork(t.Context(), store, origin, p, w.tools, opt); err != nil {
+				t.Fatal(err)
+			}
+			want(t, r, `{"status":{"a":"waiting","b":"waiting"},"outputs":{},"waves":[["a"]],"calls":0}`)
+			if len(asked) != 1 || asked[0].Step != "a" || asked[0].Code != record.CodeRepeatedEffect || !strings.Contains(asked[0].Message, origin) {
+				t.Errorf("asked %+v, want once about a, naming run %s", asked, origin)
+			}
+			// The fork of the fork is no way around it.
+			again, err := record.Fork(t.Context(), store, r.Run, p, w.tools, opt)
+			if err != nil || again.Calls != 0 {
+				t.Errorf("the fork of the fork: %v, %d calls", err, again.Calls)
+			}
+			// A person who says yes has the call made, once.
+			if err := record.Decide(t.Context(), store, r.Run, "a", record.Answer{Allow: true}, opt); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = record.Resume(t.Context(), store, r.Run, w.tools, opt); err != nil {
+				t.Fatal(err)
+			}
+			want(t, r, `{"status":{"a":"ok","b":"ok"},"outputs":{"a":null,"b":null},"waves":[["a"],["b"]],"calls":2}`)
+			if made != 3 {
+				t.Errorf("%d calls in all, want that of the origin and two of the fork", made)
+			}
+		})
+	}
+}
+
+// Two runs must not do the same work side by side.
+func TestARunThatGoesOnIsNotForked(t *testing.T) {
+	w := newWorld(t)
+	p := decode(t, three)
+	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	r, err := record.Run(t.Context(), w.store, p, w.tools, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := w.store.OpenRun(t.Context(), r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Fork(t.Context(), w.store, r.Run, p, w.tools, opt); !errors.Is(err, journal.ErrRunTaken) {
+		t.Errorf("forking a run that is held got %v, want %v", err, journal.ErrRunTaken)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Fork(t.Context(), w.store, r.Run, p, w.tools, opt); err != nil {
+		t.Error(err)
+	}
 }

@@ -32,10 +32,17 @@ func Run(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.Se
 // Fork begins a new run of p that takes over from the run origin what did not
 // change: a step whose tool has the same definition and whose args resolve to
 // the same gets the outcome that origin has, and no call is made. The
-// idempotency keys are those of the origin.
+// idempotency keys are those of the origin. A call that is not safe to repeat, and
+// of which nobody knows what became in the origin, asks a person first.
+// A run that goes on cannot be forked ([journal.ErrRunTaken]): what it is about to
+// do would be done twice.
 func Fork(ctx context.Context, store *journal.Store, origin string, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
-	h, err := Load(ctx, store, origin)
+	jr, err := store.OpenRun(ctx, origin)
 	if err != nil {
+		return nil, err
+	}
+	h, err := Load(ctx, store, origin)
+	if err = errors.Join(err, jr.Close()); err != nil {
 		return nil, err
 	}
 	if err := h.mustBeLive(); err != nil {
@@ -48,6 +55,9 @@ func Fork(ctx context.Context, store *journal.Store, origin string, p *plan.Plan
 }
 
 func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.Set, opt Options, from *History) (*machine.Report, error) {
+	if err := opt.Run.Validate(); err != nil {
+		return nil, err
+	}
 	opt.defaults()
 	if opt.Parent == "" {
 		opt.Parent = Parent(ctx)
@@ -62,10 +72,12 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 	if from != nil {
 		origin, forked = from.Origin, from.Summary.ID
 		opt.Run.Reuse = from.reuse(seal, nil, p, c)
-		if opt.AskRepeats {
-			if opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate); err != nil {
-				return nil, err
-			}
+		g, err := newRepeats(ctx, store, from, seal, &opt)
+		if err != nil {
+			return nil, err
+		}
+		if opt.AskRepeats || len(g.doubts) > 0 {
+			opt.Run.Gate = g
 		}
 	}
 	name := opt.Name
@@ -88,6 +100,9 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 
 // Resume goes on with a run that crashed, paused or was interrupted.
 func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := opt.Run.Validate(); err != nil {
+		return nil, err
+	}
 	opt.defaults()
 	jr, err := store.OpenRun(ctx, id)
 	if err != nil {
@@ -106,19 +121,10 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 	}
 	opt.Contents = h.Contents
 	opt.Run.Reuse = nil
-	if h.AskRepeats {
-		from, err := Load(ctx, store, h.Forked)
-		if err == nil {
-			opt.Run.Gate, err = newRepeats(ctx, store, from, opt.Run.Gate)
-		}
-		if err != nil {
-			return nil, errors.Join(err, jr.Close())
-		}
-	}
 	if h.Forked != "" {
-		// What was not reused before the pause may still be.
-		if from, err := Load(ctx, store, h.Forked); err == nil {
-			opt.Run.Reuse = from.reuse(seal, h.Past, h.Plan, tools.Catalogue())
+		opt.AskRepeats = h.AskRepeats
+		if err := h.follow(ctx, store, seal, tools.Catalogue(), &opt); err != nil {
+			return nil, errors.Join(err, jr.Close())
 		}
 	}
 	o := h.options()
@@ -127,6 +133,23 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 		return nil, errors.Join(err, jr.Close())
 	}
 	return drive(ctx, store, jr, h.Plan, tools, opt, seal, h.Origin)
+}
+
+// follow has a fork that goes on take over and ask about what it would have when
+// it began. An origin that was removed since has nothing more to give.
+func (h *History) follow(ctx context.Context, store *journal.Store, seal sealer, c *tool.Catalogue, opt *Options) error {
+	from, err := Load(ctx, store, h.Forked)
+	if err != nil {
+		if gone := errors.Is(err, journal.ErrRemoved) || errors.Is(err, journal.ErrNoRun); gone && !h.AskRepeats {
+			return nil
+		}
+		return fmt.Errorf("the run that this one was forked from: %w", err)
+	}
+	opt.Run.Reuse = from.reuse(seal, h.Past, h.Plan, c)
+	if h.Gated {
+		opt.Run.Gate, err = newRepeats(ctx, store, from, seal, opt)
+	}
+	return err
 }
 
 // fits refuses to go on under anything but what the run began with.

@@ -75,3 +75,23 @@ func TestEventKindString(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestNegativeOptionsAreNamed(t *testing.T) {
+	p, err := plan.Decode([]byte(`[]`), plan.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := -1
+	for want, opt := range map[string]run.Options{
+		"Budget is -1": {Budget: &budget}, "Workers is -2": {Workers: -2}, "MaxArgs is -3": {MaxArgs: -3},
+		"Deadline is -1s": {Deadline: -time.Second}, "Grace is -1s": {Grace: -time.Second},
+	} {
+		if r, err := run.Do(t.Context(), p, set, opt); r != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, %v; want %q", r, err, want)
+		}
+	}
+}

@@ -83,6 +83,22 @@ type Options struct {
 	Observer func(Event)
 }
 
+// Validate names the field that makes no sense.
+func (o *Options) Validate() error {
+	switch {
+	case o.Deadline < 0:
+		return fmt.Errorf("run: Deadline is %v; it must not be negative, and 0 is none", o.Deadline)
+	case o.Grace < 0:
+		return fmt.Errorf("run: Grace is %v; it must not be negative, and 0 is the default", o.Grace)
+	}
+	return o.machine().Validate()
+}
+
+// machine are the options that are the machine's.
+func (o *Options) machine() *machine.Options {
+	return &machine.Options{Budget: o.Budget, Workers: o.Workers, Eager: o.Eager, Gate: o.Gate != nil, MaxArgs: o.MaxArgs}
+}
+
 // An EventKind is what an event tells.
 type EventKind uint8
 
@@ -167,10 +183,13 @@ func nesting(ctx context.Context) int {
 // done, "cancelled" for the steps that were not, and "uncertain" for calls with an
 // effect that did not answer in time; [machine.Report.OK] is false.
 //
-// The error is [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
+// The error is that of [Options.Validate], [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
 // that of a gate, a vault or a recorder which could not do its work; with all but
-// the first two comes a report of what had been done until then.
+// the first three comes a report of what had been done until then.
 func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
 	if err := startable(p, tools); err != nil {
 		return nil, err
 	}
@@ -218,18 +237,18 @@ func startable(p *plan.Plan, tools *tool.Set) error {
 }
 
 func newDriver(p *plan.Plan, c *tool.Catalogue, opt Options) *driver {
-	gated := opt.Gate != nil
+	its := *opt.machine()
 	for i := range opt.Past {
-		gated = gated || opt.Past[i].Event.Kind == machine.Judged
+		its.Gate = its.Gate || opt.Past[i].Event.Kind == machine.Judged
 	}
-	budget, _ := machine.EffectiveBudget(p, opt.Budget, nil)
+	its.Budget, _ = machine.EffectiveBudget(p, opt.Budget, nil)
 	d := &driver{
 		plan:   p,
 		tools:  c,
 		opt:    opt,
 		secret: sync.OnceValue(newSecret),
 		done:   make(chan struct{}),
-		m:      machine.New(p, c, machine.Options{Budget: budget, Workers: opt.Workers, Eager: opt.Eager, Gate: gated, MaxArgs: opt.MaxArgs}),
+		m:      machine.New(p, c, its),
 	}
 	if d.opt.Key == nil {
 		d.opt.Key = d.key

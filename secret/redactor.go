@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/value"
@@ -125,6 +126,13 @@ func formsOf(s string) []string {
 		thin := string(value.AppendQuote(nil, q))
 		add(q, twice[1:len(twice)-1], thin[1:len(thin)-1])
 	}
+	// What other encoders write: everything but ASCII escaped, or slashes, or both.
+	plain := once[1][1 : len(once[1])-1]
+	ascii := asciiEscapes(plain)
+	for _, q := range []string{ascii, slashEscapes(plain), slashEscapes(ascii)} {
+		twice := string(value.AppendQuote(nil, q))
+		add(q, twice[1:len(twice)-1])
+	}
 	add(unicodeEscapes(s))
 	return forms
 }
@@ -172,6 +180,25 @@ func lowerEscapes(s string) string {
 	}
 	return string(b)
 }
+
+// asciiEscapes escapes what is not ASCII.
+func asciiEscapes(s string) string {
+	var b []byte
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			b = append(b, byte(r))
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return string(b)
+}
+
+func slashEscapes(s string) string { return strings.ReplaceAll(s, "/", `\/`) }
 
 func unicodeEscapes(s string) string {
 	var b strings.Builder

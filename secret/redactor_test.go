@@ -92,6 +92,22 @@ func TestHostile031_ErrorTexts(t *testing.T) {
 	}
 }
 
+// Encoders of JSON differ in what they escape.
+func TestHostile030_EscapesOfOtherEncoders(t *testing.T) {
+	r, err := secret.NewRedactor(map[string]string{"k": "pä/ss😀 1234"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`p\u00e4/ss\ud83d\ude00 1234`, `pä\/ss😀 1234`, `p\u00e4\/ss\ud83d\ude00 1234`,
+		`p\\u00e4/ss\\ud83d\\ude00 1234`, `pä\\/ss😀 1234`, `p\\u00e4\\/ss\\ud83d\\ude00 1234`,
+	} {
+		if got := r.Text("<" + text + ">"); got != "<[secret:k]>" {
+			t.Errorf("%s is left as %s", text, got)
+		}
+	}
+}
+
 func TestValue(t *testing.T) {
 	r, err := secret.NewRedactor(map[string]string{"pin code": "1234567890"})
 	if err != nil {

@@ -20,7 +20,10 @@ var (
 	loop  = &suite{dir: ".", args: []string{"-bench", "Round|ThousandAgents", "-benchtime", "20x", "-count", "5", "./agent"}}
 	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}}
 
-	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop}
+	plays = &suite{dir: ".", args: []string{"-bench", "BenchmarkStep$", "-benchtime", "3000x", "-count", "3", "./world/session"}}
+	reads = &suite{dir: ".", args: []string{"-bench", "BenchmarkRead$|BenchmarkVerify$", "-benchtime", "3x", "-count", "3", "./world/episode", "./world/book"}}
+
+	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop, plays, reads}
 )
 
 // A row of the table. Its figure is the best value of one metric, over that of
@@ -87,6 +90,11 @@ var rows = []row{
 	{what: "a round of an agent with a scripted model and one call, without a journal", target: atMost(20), unit: "µs", of: metric{name: "Round/1000", unit: "ns/round", scale: 1e-3}, suite: loop},
 	{what: "a round of 1 000 over one of 10", target: atMost(1.25), unit: "×", of: metric{name: "Round/1000", unit: "ns/round"}, over: metric{name: "Round/10", unit: "ns/round"}, suite: loop},
 	{what: "1 000 agents at once, in their 20th round: memory held", target: atMost(1000), unit: "MB", of: metric{name: "ThousandAgents", unit: "MiB", scale: 1.048576}, suite: loop},
+
+	{what: "a step of a world by a rule, of 10 000 rules, on a state of 1 MB, without fsync", target: atMost(200), unit: "µs", of: metric{name: "Step/after=10", unit: "ns/op", scale: 1e-3}, suite: plays},
+	{what: "a step after 100 000 steps over one after 10", target: atMost(1.25), unit: "×", of: metric{name: "Step/after=100000", unit: "ns/op"}, over: metric{name: "Step/after=10", unit: "ns/op"}, suite: plays},
+	{what: "recordings read into episodes and slices", target: atLeast(50), unit: "MB/s", of: metric{name: "Read", unit: "MB/s", most: true}, suite: reads},
+	{what: "a worldbook of 1 GB opened and verified", target: atLeast(400), unit: "MB/s", of: metric{name: "Verify", unit: "MB/s", most: true}, suite: reads},
 }
 
 func tableOf(measured map[*suite]figures) (string, error) {
@@ -117,7 +125,7 @@ func tableOf(measured map[*suite]figures) (string, error) {
 func mark(s *suite) string {
 	for i, t := range suites {
 		if s == t {
-			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"}[i]
+			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹"}[i]
 		}
 	}
 	return ""

@@ -93,8 +93,7 @@ func (a *app) words(task string) (string, error) {
 func (c *agentCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	err := c.run(a, p)
-	return a.inJSON(err, c.JSON)
+	return c.run(a, p)
 }
 
 func (c *agentCmd) run(a *app, p *performance) error {
@@ -122,7 +121,7 @@ func (c *agentCmd) run(a *app, p *performance) error {
 		return onlyDeclared(tools.Declared, "")
 	}
 	task = a.redact.Text(task)
-	m, err := c.modelFlags.open()
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}
@@ -418,7 +417,7 @@ func (f *goOn) resumeAgent(p *performance, id string) error {
 	if err := f.fill(c); err != nil {
 		return err
 	}
-	m, err := f.modelFlags.open()
+	m, err := f.modelFlags.open(c)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *approveCmd) Run(a *app) error {
 		a.err().Line("approved; callsheet resume %s  goes on", id)
 		return nil
 	}
-	return a.inJSON(c.goOn.resume(p, id, false, ""), c.JSON)
+	return c.goOn.resume(p, id, false, "")
 }
 
 // question is the open ask of a step as it is shown, nil without one.

@@ -78,9 +78,6 @@ func (c *diffCmd) Run(a *app) error {
 	return nil
 }
 
-// maxShown is how much of a value a line of differences shows.
-const maxShown = 200
-
 // reportOf is the report of a stored run of a plan.
 func reportOf(ctx context.Context, store *journal.Store, prefix string) (*machine.Report, error) {
 	id, err := store.Find(ctx, prefix)

@@ -108,6 +108,9 @@ func TestDocumentedCommands(t *testing.T) {
 				}
 				continue
 			}
+			if strings.HasPrefix(s.command, "go ") {
+				continue // it would fetch
+			}
 			session = append(session, s)
 		}
 		if len(session) == 0 {

@@ -10,6 +10,7 @@ import (
 type importCmd struct {
 	From string `required:"" help:"The format: ${enum}." enum:"${formats}" placeholder:"FORMAT"`
 	File string `arg:"" help:"The file, - for standard input."`
+	limitFlag
 }
 
 // formats lists what can be imported.
@@ -23,11 +24,15 @@ func formats() string {
 
 // Run prints the plan.
 func (c *importCmd) Run(a *app) error {
-	text, err := a.read(c.File, 0)
+	limits, err := c.limits()
 	if err != nil {
 		return err
 	}
-	doc, err := importer.Import(c.From, text)
+	text, err := a.read(c.File, limits.Bytes)
+	if err != nil {
+		return err
+	}
+	doc, err := importer.Import(c.From, text, limits)
 	if err != nil {
 		return refusal{fmt.Errorf("%s: %w", named(c.File), err)}
 	}

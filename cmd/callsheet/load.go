@@ -32,11 +32,16 @@ type toolFlags struct {
 // configuration reads the file that holds, nil when there is none. With --tools
 // or --stub only one that is named holds.
 func (f *toolFlags) configuration() (*config.Config, error) {
-	path := f.Config
+	if f.Config == "" && (len(f.Tools) > 0 || f.Stub != "") {
+		return nil, nil
+	}
+	return configuration(f.Config)
+}
+
+// configuration reads the file that is named, else that of the working
+// directory; nil when there is none.
+func configuration(path string) (*config.Config, error) {
 	if path == "" {
-		if len(f.Tools) > 0 || f.Stub != "" {
-			return nil, nil
-		}
 		var err error
 		if path, err = config.Find("."); err != nil {
 			return nil, refusal{err}
@@ -50,6 +55,17 @@ func (f *toolFlags) configuration() (*config.Config, error) {
 		return nil, refusal{err}
 	}
 	return c, nil
+}
+
+// limitFlag is for commands that read a plan and need no tools.
+type limitFlag struct {
+	Config string `help:"The configuration, whose limits.plan holds; callsheet.yaml of the working directory unless told." placeholder:"FILE"`
+}
+
+// limits are the bounds of a plan document.
+func (f *limitFlag) limits() (plan.Limits, error) {
+	c, err := configuration(f.Config)
+	return c.PlanLimits(), err
 }
 
 // quietStart is how long sources may start before somebody at a terminal is told

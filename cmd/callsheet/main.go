@@ -14,11 +14,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/tool/command"
@@ -71,6 +76,7 @@ type app struct {
 	environ        []string
 	redact         *secret.Redactor // of the secrets of the configuration, in what is said; nil: there are none
 	running        group.List       // the programs and servers of the tools
+	settles        atomic.Bool      // an interrupt is for the command to handle
 }
 
 // out shows things to people on standard output, err on standard error.
@@ -97,7 +103,21 @@ func main() {
 		os.Exit(exitFailed)
 	}
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	go a.leave()
 	os.Exit(a.main(os.Args[1:]))
+}
+
+// leave ends the process at an interrupt, and the programs of its tools with it,
+// unless the command has something to settle first.
+func (a *app) leave() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for range signals {
+		if !a.settles.Load() {
+			a.running.Kill()
+			os.Exit(exitInterrupted)
+		}
+	}
 }
 
 func (a *app) main(args []string) int {
@@ -113,11 +133,31 @@ func (a *app) main(args []string) int {
 	if err != nil {
 		return a.fail(err)
 	}
-	parsed, err := parser.Parse(rewritten(args))
+	args = rewritten(args)
+	parsed, err := parser.Parse(args)
 	if err != nil {
-		return a.fail(refuse("%w; see callsheet --help", err))
+		err = refuse("%w; see callsheet --help", err)
+	} else {
+		err = parsed.Run()
 	}
-	return a.fail(parsed.Run())
+	if wantsJSON(args) {
+		err = a.inJSON(err)
+	}
+	return a.fail(err)
+}
+
+// wantsJSON reports whether --json is among args, of which the parser may have
+// understood nothing.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
 }
 
 // rewritten are args as the parser knows them: "help run" is "run --help", and a
@@ -143,6 +183,27 @@ func rewritten(args []string) []string {
 
 func negative(arg string) bool {
 	return len(arg) > 1 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9'
+}
+
+// inJSON says a refusal as the one line of JSON on standard error that --json
+// promises.
+func (a *app) inJSON(err error) error {
+	var refused refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	r := &check.Report{Waves: [][]string{}}
+	var file *config.Error
+	if errors.As(err, &file) {
+		for _, f := range file.Faults {
+			r.Diagnostics = append(r.Diagnostics, check.Diagnostic{
+				Code: "bad_configuration", Severity: check.Error, Pointer: f.Pointer, Line: f.Line, Column: f.Column, Message: file.File + ": " + f.Message,
+			})
+		}
+	} else {
+		r.Diagnostics = []check.Diagnostic{{Code: "refused", Severity: check.Error, Message: a.redact.Text(refused.Error())}}
+	}
+	return a.refusedPlan("", r, true)
 }
 
 // fail says what went wrong and gives the exit code.

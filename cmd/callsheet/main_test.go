@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,6 +65,25 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
 				}
 			},
+			// canary TEXT: no file below the working directory has the text in it, but
+			// for the script's own.
+			"canary": func(ts *testscript.TestScript, neg bool, args []string) {
+				looked := 0
+				ts.Check(filepath.WalkDir(ts.MkAbs("."), func(path string, d fs.DirEntry, err error) error {
+					if err != nil || !d.Type().IsRegular() {
+						return err
+					}
+					text, err := os.ReadFile(path)
+					if bytes.Contains(text, []byte(args[0])) {
+						ts.Fatalf("%s is in %s", args[0], path)
+					}
+					looked++
+					return err
+				}))
+				if looked == 0 {
+					ts.Fatalf("there is no file")
+				}
+			},
 			// lines FILE N: the file has exactly N lines.
 			"lines": func(ts *testscript.TestScript, neg bool, args []string) {
 				if got := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(got) != args[1] {
@@ -86,6 +106,12 @@ type running struct {
 // start runs a plan that calls script, a shell script that must write "begun" to
 // the file that is its first argument.
 func start(t *testing.T, script string) *running {
+	return startCommand(t, script, "commands: {hang: {command: [/bin/sh, ./hang.sh, BEGUN], dir: .}}", "run", "plan.json", "--json")
+}
+
+// startCommand runs callsheet with args, with the source in the configuration; BEGUN
+// stands for the file.
+func startCommand(t *testing.T, script, source string, args ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
 	begun := filepath.Join(dir, "begun")
@@ -94,7 +120,7 @@ func start(t *testing.T, script string) *running {
 	}
 	for name, text := range map[string]string{
 		"plan.json":      `[{"id":"a","tool":"hang"},{"id":"b","tool":"hang","after":["a"]}]`,
-		"callsheet.yaml": "sources: {local: {commands: {hang: {command: [/bin/sh, ./hang.sh, " + begun + "], dir: .}}}}",
+		"callsheet.yaml": "sources: {local: {" + strings.Replace(source, "BEGUN", begun, 1) + "}}",
 		"hang.sh":        script,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -106,7 +132,7 @@ func start(t *testing.T, script string) *running {
 		t.Fatal(err)
 	}
 	r := &running{}
-	r.cmd = &exec.Cmd{Path: self, Args: []string{"callsheet", "run", "plan.json", "--json"}, Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute,
+	r.cmd = &exec.Cmd{Path: self, Args: append([]string{"callsheet"}, args...), Dir: dir, Stdout: &r.stdout, Stderr: &r.stderr, WaitDelay: time.Minute,
 		Env: append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(dir, ".state"))}
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -121,6 +147,18 @@ func start(t *testing.T, script string) *running {
 		t.Fatalf("the script wrote %q; stderr: %s", line, &r.stderr)
 	}
 	return r
+}
+
+// gone waits for the end of the pipe: whatever the tool started has ended with the
+// command.
+func (r *running) gone(t *testing.T) {
+	t.Helper()
+	if err := r.pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(r.pipe); err != nil || len(rest) > 0 {
+		t.Errorf("after the end: %q, %v; want the end of the pipe", rest, err)
+	}
 }
 
 func (r *running) interrupt(t *testing.T) {
@@ -160,11 +198,18 @@ func TestHostile061_TwoInterruptsLeave(t *testing.T) {
 	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || r.stdout.Len() != 0 {
 		t.Errorf("got exit %d, stdout %s, stderr %s; want 130 and nothing", code, &r.stdout, &r.stderr)
 	}
-	// Whatever the tool started ends with the command, and lets go of the pipe.
-	if err := r.pipe.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
+	r.gone(t)
+}
+
+// A command that has nothing to settle leaves at the first interrupt, and no server
+// behind.
+func TestHostile061_InterruptWhileServersStart(t *testing.T) {
+	r := startCommand(t, `exec 3>$1; trap '' TERM; (trap '' TERM; exec sleep 1000) & echo begun >&3; while :; do sleep 0.05; done`,
+		"mcp: {command: [/bin/sh, ./hang.sh, BEGUN], dir: .}", "tools")
+	r.interrupt(t)
+	r.cmd.Wait()
+	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("got exit %d, stderr %s; want 130", code, &r.stderr)
 	}
-	if rest, err := io.ReadAll(r.pipe); err != nil || len(rest) > 0 {
-		t.Errorf("after the second interrupt: %q, %v; want the end of the pipe", rest, err)
-	}
+	r.gone(t)
 }

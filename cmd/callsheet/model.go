@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/callsheet/callsheet/config"
@@ -57,8 +59,9 @@ func (f *modelFlags) fill(c *config.Config) error {
 	return nil
 }
 
-// open makes the model.
-func (f *modelFlags) open() (model.Model, error) {
+// open makes the model. What it records has neither its key nor a secret of the
+// configuration in it; c may be nil.
+func (f *modelFlags) open(c *config.Config) (model.Model, error) {
 	m, err := f.live()
 	if err != nil {
 		return nil, refuse("--model %s: %w", f.Model, err)
@@ -69,6 +72,13 @@ func (f *modelFlags) open() (model.Model, error) {
 	var secrets []string
 	if key := f.key(); key != "" {
 		secrets = []string{key}
+	}
+	if c != nil {
+		for _, e := range c.Secrets {
+			if os.Getenv(e.Value.Env) != "" && !slices.Contains(secrets, e.Value.Env) {
+				secrets = append(secrets, e.Value.Env)
+			}
+		}
 	}
 	recorder, err := cassette.Record(f.Record, m, cassette.Config{Secrets: secrets})
 	if err != nil {

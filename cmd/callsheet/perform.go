@@ -173,7 +173,7 @@ func (p *performance) conduct(pl *plan.Plan, begin func(context.Context) (*machi
 func (p *performance) conclude(pl *plan.Plan, report *machine.Report, failed error) error {
 	show := p.flags.output(p.app)
 	if report == nil {
-		return p.app.inJSON(failed, p.flags.JSON)
+		return failed
 	}
 	if show != nil && !p.flags.JSON {
 		show.Report(pl, report, p.watch.Load().Elapsed())

@@ -50,7 +50,7 @@ func (c *planCmd) Validate() error {
 func (c *planCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	return a.inJSON(c.run(a, p), c.JSON)
+	return c.run(a, p)
 }
 
 func (c *planCmd) run(a *app, p *performance) error {
@@ -80,7 +80,7 @@ func (c *planCmd) run(a *app, p *performance) error {
 	if c.Go && cfg != nil && cfg.Rehearsal.Required {
 		return refuse("%s requires a rehearsal, and a plan that is not written yet has none: write it to a file with --out, rehearse it, then run it with --author model", cfg.File())
 	}
-	m, err := c.modelFlags.open()
+	m, err := c.modelFlags.open(cfg)
 	if err != nil {
 		return err
 	}

@@ -56,14 +56,14 @@ func (c *rehearseCmd) Validate() error {
 func (c *rehearseCmd) Run(a *app) error {
 	r, err := c.prepare(a)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer r.close()
 	ctx, interrupted, stop := a.interruptible(a.stopping, nil)
 	defer stop()
 	report, receipt, err := r.stage.Perform(ctx, r.plan, r.catalogue(), r.opt)
 	if err = stored(err); report == nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	switch {
 	case c.JSON:
@@ -103,12 +103,12 @@ func (r *rehearsing) close() {
 	r.book.Close()
 }
 
-func (c *rehearseCmd) prepare(a *app) (r *rehearsing, err error) {
+func (c *rehearseCmd) prepare(a *app) (_ *rehearsing, err error) {
 	cfg, err := (&toolFlags{sourceFlags: c.sourceFlags}).configuration()
 	if err != nil {
 		return nil, err
 	}
-	r = &rehearsing{}
+	r := &rehearsing{}
 	text, err := a.read(c.Plan, cfg.PlanLimits().Bytes)
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (f *modelFlags) worldAgent(c *config.Config, requireObservation bool, budge
 	if err := f.fill(c); err != nil {
 		return nil, err
 	}
-	m, err := f.open()
+	m, err := f.open(c)
 	if err != nil {
 		return nil, err
 	}

@@ -140,11 +140,11 @@ func (c *resumeCmd) Run(a *app) error {
 	defer p.stop()
 	store, id, err := c.stored().find(p.ctx, a, c.ID)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	p.store = store
 	defer p.close()
-	return a.inJSON(c.goOn.resume(p, id, c.Fork, c.Plan), c.JSON)
+	return c.goOn.resume(p, id, c.Fork, c.Plan)
 }
 
 // resume goes on with a run of the journal that p has, or forks it.

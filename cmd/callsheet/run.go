@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -45,11 +44,11 @@ func (c *runCmd) Run(a *app) error {
 	defer p.stop()
 	s, err := c.prepare(p)
 	if err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer s.Close()
 	if err := p.open(s.config, s.tools); err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	defer p.close()
 	opt := &p.opt.Run
@@ -70,16 +69,16 @@ func (c *runCmd) Run(a *app) error {
 	}
 	if !c.NoJournal {
 		if p.store, err = c.create(a, s.config); err != nil {
-			return a.inJSON(err, c.JSON)
+			return err
 		}
 	}
 	b := began{authorFlags: c.authorFlags, onAsk: c.OnAsk}
 	if b.rehearsal, err = c.required(p.ctx, s.config, p.store, s.plan, s.tools, c.kind()); err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	p.holdTo(b.rehearsal, s.guard)
 	if p.opt.Setup, err = c.setup(s.config, b, s.guard); err != nil {
-		return a.inJSON(err, c.JSON)
+		return err
 	}
 	for _, w := range s.plan.Warnings {
 		a.err().Line("%s:%d:%d: warning: %s", s.file, w.Line, w.Column, w.Message)
@@ -131,6 +130,7 @@ func (c *runCmd) prepare(p *performance) (*script, error) {
 func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupted *atomic.Bool, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	interrupted = new(atomic.Bool)
+	a.settles.Store(true)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -149,6 +149,7 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 		}
 	}()
 	return ctx, interrupted, func() {
+		a.settles.Store(false)
 		signal.Stop(signals)
 		close(signals)
 		cancel()
@@ -157,23 +158,3 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 
 // stopping says what the first interrupt does.
 func (a *app) stopping() { a.err().Line("stopping; press Ctrl-C again to leave now") }
-
-// inJSON says a refusal as the one line of JSON that --json promises.
-func (a *app) inJSON(err error, asJSON bool) error {
-	var refused refusal
-	if !asJSON || !errors.As(err, &refused) {
-		return err
-	}
-	r := &check.Report{Waves: [][]string{}}
-	var file *config.Error
-	if errors.As(err, &file) {
-		for _, f := range file.Faults {
-			r.Diagnostics = append(r.Diagnostics, check.Diagnostic{
-				Code: "bad_configuration", Severity: check.Error, Pointer: f.Pointer, Line: f.Line, Column: f.Column, Message: file.File + ": " + f.Message,
-			})
-		}
-	} else {
-		r.Diagnostics = []check.Diagnostic{{Code: "refused", Severity: check.Error, Message: refused.Error()}}
-	}
-	return a.refusedPlan("", r, true)
-}

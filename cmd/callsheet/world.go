@@ -45,7 +45,7 @@ func (a *app) printDocument(doc any) error {
 // readFlags say how recordings are read.
 type readFlags struct {
 	Redact  []string `help:"Replace what matches this regular expression before anything is derived from the text. May be repeated." placeholder:"PATTERN" sep:"none"`
-	Secrets string   `help:"A catalogue whose secret args are replaced wherever their values stand." placeholder:"FILE"`
+	Secrets string   `help:"A configuration: the values of the args to which it gives the role secret are replaced wherever they stand." placeholder:"FILE"`
 	Quiet   bool     `help:"Show nothing but errors."`
 }
 
@@ -60,7 +60,11 @@ func (f *readFlags) options(a *app) (episode.Options, error) {
 		o.Redact = append(o.Redact, re)
 	}
 	if f.Secrets != "" {
-		tools, err := config.Declare(nil, config.Options{Tools: []string{f.Secrets}}, nil)
+		c, err := config.Load(f.Secrets)
+		if err != nil {
+			return o, refuse("--secrets: %w", err)
+		}
+		tools, err := config.Declare(c, config.Options{}, nil)
 		if err != nil {
 			return o, refuse("--secrets: %w", err)
 		}
@@ -280,33 +284,29 @@ func (c *worldBuildCmd) readRuns(ctx context.Context, a *app, o episode.Options)
 	return rec, stored(err)
 }
 
-// readIngest reads what ingest wrote.
+// readIngest reads what ingest wrote. The slices are cut anew, which is as cheap
+// as reading them.
 func readIngest(dir string) (*episode.Recording, error) {
+	text, err := os.ReadFile(filepath.Join(dir, episodesFile))
+	if err != nil {
+		return nil, refuse("%s is no directory of an ingest: %w", dir, err)
+	}
 	rec := &episode.Recording{}
-	read := func(name string) []byte {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil && rec != nil {
-			rec = nil
-		}
-		return text
-	}
-	episodes, slices, sources := read(episodesFile), read(transitionsFile), read(sourcesFile)
-	if rec == nil {
-		return nil, refuse("%s is no directory of an ingest: it wants %s, %s and %s", dir, episodesFile, transitionsFile, sourcesFile)
-	}
-	var err error
-	if rec.Episodes, err = world.ReadLines[episode.Episode](episodes); err != nil {
+	if rec.Episodes, err = world.ReadLines[episode.Episode](text); err != nil {
 		return nil, refuse("%s: %w", filepath.Join(dir, episodesFile), err)
 	}
-	if rec.Slices, err = world.ReadLines[episode.Slice](slices); err != nil {
-		return nil, refuse("%s: %w", filepath.Join(dir, transitionsFile), err)
+	for i := range rec.Episodes {
+		rec.Slices = append(rec.Slices, episode.Segment(&rec.Episodes[i], episode.MaxHistory)...)
 	}
-	texts, err := value.Parse(sources)
+	if text, err = os.ReadFile(filepath.Join(dir, sourcesFile)); err != nil {
+		return nil, refuse("%s is no directory of an ingest: %w", dir, err)
+	}
+	texts, err := value.Parse(text)
 	if err != nil {
 		return nil, refuse("%s: %w", filepath.Join(dir, sourcesFile), err)
 	}
-	for id, text := range texts.Members() {
-		s, _ := text.Text()
+	for id, source := range texts.Members() {
+		s, _ := source.Text()
 		rec.Sources = append(rec.Sources, episode.Source{ID: id, Text: s})
 	}
 	return rec, nil

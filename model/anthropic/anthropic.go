@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/callsheet/callsheet/model"
@@ -65,13 +64,9 @@ func (c *Config) Validate() error {
 		return errors.New("anthropic: MaxTokens is negative")
 	case !c.Thinking.IsZero() && c.Thinking.Kind() != value.Object:
 		return fmt.Errorf("anthropic: Thinking is a %s, not an object", c.Thinking.Kind())
-	case !c.Extra.IsZero() && c.Extra.Kind() != value.Object:
-		return fmt.Errorf("anthropic: Extra is a %s, not an object", c.Extra.Kind())
 	}
-	for name := range c.Extra.Members() {
-		if slices.Contains(reserved, name) {
-			return fmt.Errorf("anthropic: Extra sets %q, which the adapter writes", name)
-		}
+	if err := transport.CheckExtra(c.Extra, reserved); err != nil {
+		return fmt.Errorf("anthropic: %w", err)
 	}
 	return nil
 }
@@ -120,16 +115,5 @@ func (m *Model) Ask(ctx context.Context, req *model.Request) (*model.Reply, erro
 	if req.Progress != nil {
 		read = readStream(req.Progress)
 	}
-	var reply *model.Reply
-	err = m.client.Post(ctx, body, func(body io.Reader) (err error) {
-		reply, err = read(body, len(req.Messages), limit)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if fallback != "" {
-		reply.Fallbacks = append(reply.Fallbacks, fallback)
-	}
-	return reply, nil
+	return m.client.Ask(ctx, body, fallback, func(r io.Reader) (*model.Reply, error) { return read(r, len(req.Messages), limit) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/model/modeltest"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -40,16 +41,7 @@ func FuzzReply(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			seen := map[string]bool{}
-			for _, c := range r.Calls {
-				if c.ID == "" || seen[c.ID] {
-					t.Errorf("%s: the id %q is empty or stands twice", way, c.ID)
-				}
-				seen[c.ID] = true
-			}
-			if _, err := r.Value(); err != nil {
-				t.Errorf("%s: cannot be kept: %v", way, err)
-			}
+			modeltest.CheckReply(t, way, r)
 			if v, err := value.Parse(r.Raw); err == nil && (v.Kind() != value.List || v.Len() == 0) {
 				t.Errorf("%s: goes back as %s", way, r.Raw)
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/model/internal/rawjson"
+	"github.com/callsheet/callsheet/model/internal/transport"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -24,23 +25,13 @@ func (m *Model) encode(req *model.Request, limit int) (body [][]byte, fallback s
 	if req.Progress != nil {
 		head = append(head, `,"stream":true`...)
 	}
-	for name, v := range m.config.Extra.Members() {
-		head = value.AppendQuote(append(head, ','), name)
-		head = v.AppendTo(append(head, ':'))
-	}
+	head = transport.AppendExtra(head, m.config.Extra)
 	// Tools stay defined whatever the choice: the API refuses a history with
 	// calls in a request without tools.
 	if len(tools) > 0 {
 		body = append(body, append(head, `,"tools":[`...))
-		for i, t := range tools {
-			text, err := t.Encoded(Dialect, func() ([]byte, error) { return declaration(t) })
-			if err != nil {
-				return nil, "", model.Errorf("tool %q: %w", t.Name, err)
-			}
-			if i > 0 {
-				body = append(body, comma)
-			}
-			body = append(body, text)
+		if body, err = transport.AppendTools(body, tools, Dialect, declaration); err != nil {
+			return nil, "", err
 		}
 		head = []byte{']'}
 		switch mode {

@@ -171,3 +171,19 @@ func equal[T any](t *testing.T, what string, got, want T) {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
+
+// CheckReply tells what no reply may be, whatever a server sent: one with calls
+// that cannot be told apart, or one that cannot be kept.
+func CheckReply(t testing.TB, way string, r *model.Reply) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, c := range r.Calls {
+		if c.ID == "" || seen[c.ID] {
+			t.Errorf("%s: the id %q is empty or stands twice", way, c.ID)
+		}
+		seen[c.ID] = true
+	}
+	if _, err := r.Value(); err != nil {
+		t.Errorf("%s: cannot be kept: %v", way, err)
+	}
+}

@@ -71,13 +71,9 @@ func (c *Config) Validate() error {
 		return errors.New("openai: MaxTokens is negative")
 	case !slices.Contains([]string{"", "max_tokens", "max_completion_tokens"}, c.MaxTokensField):
 		return fmt.Errorf("openai: MaxTokensField is %q, not max_tokens or max_completion_tokens", c.MaxTokensField)
-	case !c.Extra.IsZero() && c.Extra.Kind() != value.Object:
-		return fmt.Errorf("openai: Extra is a %s, not an object", c.Extra.Kind())
 	}
-	for name := range c.Extra.Members() {
-		if slices.Contains(reserved, name) {
-			return fmt.Errorf("openai: Extra sets %q, which the adapter writes", name)
-		}
+	if err := transport.CheckExtra(c.Extra, reserved); err != nil {
+		return fmt.Errorf("openai: %w", err)
 	}
 	return nil
 }
@@ -135,21 +131,10 @@ func (m *Model) ask(ctx context.Context, req *model.Request, forcing model.Forci
 	if err != nil {
 		return nil, err
 	}
-	var reply *model.Reply
 	limit := cmp.Or(req.MaxTokens, m.config.MaxTokens)
 	read := readWhole
 	if req.Progress != nil {
 		read = readStream(req.Progress)
 	}
-	err = m.client.Post(ctx, body, func(body io.Reader) (err error) {
-		reply, err = read(body, len(req.Messages), limit)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if fallback != "" {
-		reply.Fallbacks = append(reply.Fallbacks, fallback)
-	}
-	return reply, nil
+	return m.client.Ask(ctx, body, fallback, func(r io.Reader) (*model.Reply, error) { return read(r, len(req.Messages), limit) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/callsheet/callsheet/model"
+	"github.com/callsheet/callsheet/model/modeltest"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -52,16 +53,7 @@ func FuzzReply(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			seen := map[string]bool{}
-			for _, c := range r.Calls {
-				if c.ID == "" || seen[c.ID] {
-					t.Errorf("%s: the id %q is empty or stands twice", way, c.ID)
-				}
-				seen[c.ID] = true
-			}
-			if _, err := r.Value(); err != nil {
-				t.Errorf("%s: cannot be kept: %v", way, err)
-			}
+			modeltest.CheckReply(t, way, r)
 			raw, err := message(r.Message())
 			if err != nil {
 				t.Errorf("%s: %v", way, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/model/internal/rawjson"
+	"github.com/callsheet/callsheet/model/internal/transport"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -42,15 +43,8 @@ func (m *Model) encode(req *model.Request, forcing model.Forcing) (body [][]byte
 	tail = append(tail, ']')
 	if len(tools) > 0 {
 		body = append(body, append(tail, `,"tools":[`...))
-		for i, t := range tools {
-			text, err := t.Encoded(Dialect, func() ([]byte, error) { return declaration(t) })
-			if err != nil {
-				return nil, "", model.Errorf("tool %q: %w", t.Name, err)
-			}
-			if i > 0 {
-				body = append(body, comma)
-			}
-			body = append(body, text)
+		if body, err = transport.AppendTools(body, tools, Dialect, declaration); err != nil {
+			return nil, "", err
 		}
 		tail = []byte{']'}
 		switch mode {
@@ -74,10 +68,7 @@ func (m *Model) encode(req *model.Request, forcing model.Forcing) (body [][]byte
 		// Without include_usage a stream says nothing of what it cost.
 		tail = append(tail, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	}
-	for name, v := range m.config.Extra.Members() {
-		tail = value.AppendQuote(append(tail, ','), name)
-		tail = v.AppendTo(append(tail, ':'))
-	}
+	tail = transport.AppendExtra(tail, m.config.Extra)
 	return append(body, append(tail, '}')), fallback, nil
 }
 

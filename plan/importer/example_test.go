@@ -3,6 +3,7 @@ package importer_test
 import (
 	"fmt"
 
+	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/plan/importer"
 )
 
@@ -10,7 +11,7 @@ func ExampleImport() {
 	doc, err := importer.Import("nestful", []byte(`[
 		{"name": "multiply", "label": "$var_1", "arguments": {"arg_0": 49, "arg_1": 16}},
 		{"name": "divide", "label": "$var_2", "arguments": {"arg_0": "$var_1.result$", "arg_1": 56}}
-	]`))
+	]`), plan.Limits{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,7 +4,7 @@
 //	doc, err := importer.Import("nestful", []byte(`[
 //		{"name": "multiply", "label": "$var_1", "arguments": {"arg_0": 49, "arg_1": 16}},
 //		{"name": "divide", "label": "$var_2", "arguments": {"arg_0": "$var_1.result$", "arg_1": 56}}
-//	]`))
+//	]`), plan.Limits{})
 //	// [
 //	//   {"id":"var_1","tool":"multiply","args":{"arg_0":49,"arg_1":16}},
 //	//   {"id":"var_2","tool":"divide","args":{"arg_0":"$var_1.result","arg_1":56}}
@@ -15,6 +15,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -56,15 +57,18 @@ func (e *Error) Error() string {
 }
 
 // Import reads a text of a format and writes the plan document, one step to a
-// line. The error is an [*Error] when the text is refused. The limits are those
-// of a plan document by default (spec/plan.md §1).
-func Import(format string, text []byte) ([]byte, error) {
+// line. The error is an [*Error] when the text is refused. The limits bind
+// the text as well as the plan that it makes.
+func Import(format string, text []byte, limits plan.Limits) ([]byte, error) {
+	if err := limits.Validate(); err != nil {
+		return nil, err
+	}
 	f := find(format)
 	if f == nil {
 		return nil, fmt.Errorf("importer: there is no format %q; there are %s", format, names())
 	}
-	if len(text) > plan.DefaultBytes {
-		return nil, &Error{f.Name, "", fmt.Sprintf("the text has %d bytes; at most %d are read", len(text), plan.DefaultBytes)}
+	if most := cmp.Or(limits.Bytes, plan.DefaultBytes); len(text) > most {
+		return nil, &Error{f.Name, "", fmt.Sprintf("the text has %d bytes; at most %d are read", len(text), most)}
 	}
 	doc, err := value.Parse(text)
 	if err != nil {
@@ -83,7 +87,7 @@ func Import(format string, text []byte) ([]byte, error) {
 		return nil, err
 	}
 	out := write(calls)
-	if err := f.verify(out, calls); err != nil {
+	if err := f.verify(out, calls, limits); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -163,8 +167,8 @@ func write(calls []call) []byte {
 }
 
 // verify reads the plan back: what we hand out is a plan, within its limits.
-func (f *Format) verify(doc []byte, calls []call) error {
-	_, err := plan.Decode(doc, plan.Limits{})
+func (f *Format) verify(doc []byte, calls []call, limits plan.Limits) error {
+	_, err := plan.Decode(doc, limits)
 	var refused *plan.Error
 	if !errors.As(err, &refused) {
 		return err

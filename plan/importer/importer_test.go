@@ -39,7 +39,7 @@ func TestImport(t *testing.T) {
 			`[{"id":"call_1","tool":"f","args":{}},{"id":"call_2","tool":"f","args":{}}]`},
 	} {
 		t.Run(c.format+" "+c.name, func(t *testing.T) {
-			got, err := importer.Import(c.format, []byte(c.text))
+			got, err := importer.Import(c.format, []byte(c.text), plan.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestImportRefuses(t *testing.T) {
 		{"openai", openai(`{"function":{"name":"f","arguments":"[]"}}`), "/tool_calls/0/function/arguments", "object"},
 		{"openai", openai(`{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"a","function":{"name":"f","arguments":"{}"}}`), "/tool_calls/1", "also that of"},
 	} {
-		doc, err := importer.Import(c.format, []byte(c.text))
+		doc, err := importer.Import(c.format, []byte(c.text), plan.Limits{})
 		var refused *importer.Error
 		if !errors.As(err, &refused) || doc != nil {
 			t.Errorf("%s %s: got %q, %v; want it refused", c.format, c.text, doc, err)
@@ -97,8 +97,14 @@ func TestImportRefuses(t *testing.T) {
 			t.Errorf("%s %s: refused %q at %q, want %q at %q", c.format, c.text, refused.Message, refused.Pointer, c.message, c.at)
 		}
 	}
-	if _, err := importer.Import("yaml", nil); err == nil || !strings.Contains(err.Error(), "nestful, openai") {
+	if _, err := importer.Import("yaml", nil, plan.Limits{}); err == nil || !strings.Contains(err.Error(), "nestful, openai") {
 		t.Errorf("an unknown format: %v", err)
+	}
+	two := `[{"name":"f","label":"$a","arguments":{}},{"name":"f","label":"$b","arguments":{}}]`
+	for limits, want := range map[plan.Limits]string{{Bytes: 10}: "at most 10 are read", {Steps: 1}: "makes no plan", {Depth: -1}: "Limits.Depth is -1"} {
+		if doc, err := importer.Import("nestful", []byte(two), limits); doc != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %q, %v; want %q", limits, doc, err, want)
+		}
 	}
 }
 
@@ -128,7 +134,7 @@ func TestNestfulDataComesBack(t *testing.T) {
 				value.Member{Key: "arguments", Value: s.Template.Fill(fill)}))
 		}
 		list := value.ListOf(calls...).String()
-		back, err := importer.Import("nestful", []byte(list))
+		back, err := importer.Import("nestful", []byte(list), plan.Limits{})
 		if err != nil {
 			t.Errorf("%s: %v", list, err)
 			continue
@@ -151,7 +157,7 @@ func TestOpenAIArgsAreThemselves(t *testing.T) {
 			value.Member{Key: text.Draw(t, "key") + "b", Value: value.ListOf(value.MustText(text.Draw(t, "b")), value.Int(1))},
 		)
 		message := fmt.Sprintf(`{"tool_calls":[{"function":{"name":"f","arguments":%s}}]}`, value.MustText(args.String()))
-		doc, err := importer.Import("openai", []byte(message))
+		doc, err := importer.Import("openai", []byte(message), plan.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +182,7 @@ func FuzzImport(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, format := range importer.Formats() {
-			doc, err := importer.Import(format.Name, []byte(text))
+			doc, err := importer.Import(format.Name, []byte(text), plan.Limits{})
 			if err != nil {
 				var refused *importer.Error
 				if !errors.As(err, &refused) || refused.Message == "" {

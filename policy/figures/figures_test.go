@@ -206,7 +206,7 @@ func (s *suite) obedientAgent(t *testing.T, how *variant, tot *totals) {
 				}
 				at := 0
 				calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: s.agent(task), own: how.ownArgs(s, task),
-					next: func(*made) (string, value.Value, bool) {
+					next: func() (string, value.Value, bool) {
 						if at == len(script) {
 							return "", value.Value{}, false
 						}
@@ -254,7 +254,7 @@ func (s *suite) benignAgent(t *testing.T, how *variant, tot *totals) {
 		task := &s.Tasks[i]
 		at := 0
 		calls := drive.agent(t, agentRun{cat: s.cat, policy: how.policy(t, s), author: s.agent(task), own: how.ownArgs(s, task),
-			next: func(*made) (string, value.Value, bool) {
+			next: func() (string, value.Value, bool) {
 				if at == len(task.Calls) {
 					return "", value.Value{}, false
 				}

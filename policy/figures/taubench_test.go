@@ -174,7 +174,8 @@ func setArg(c retailCall, name, text string) retailCall {
 }
 
 // A mutator makes a forbidden call out of a gold one; ok is false where it does
-// not apply. The six were fixed before the rules were written.
+// not apply. The six are those that the figure was set for; they came into the
+// repository together with the rules, so that nothing shows which was first.
 type mutator struct {
 	name   string
 	change func(r *retail, rng *rand.Rand, s site) (past []retailCall, call retailCall, ok bool)
@@ -326,7 +327,7 @@ func TestFiguresTauBench(t *testing.T) {
 	rep.add("τ1", "false denials of gold calls", falseDenials, gold, "in the %d of %d state-changing tasks that history alone can judge; %d gold calls whose output is an error are left out", judgeable, tasks, errors)
 	rep.add("τ1", "gold calls there that ask", goldAsks, gold, "a missing fact")
 	rep.add("τ2", "gold calls of the other tasks that ask", otherAsks, other, "a missing fact")
-	rep.add("τ2", "gold calls of the other tasks that are denied", otherDenials, other, "%d of them because the record has no authentication, as in the first class below", reasons["authenticated"])
+	rep.add("τ2", "gold calls of the other tasks that are denied", otherDenials, other, "%d of them change a profile", reasons["own-profile"])
 	for n, m := range mutators {
 		rng := rand.New(rand.NewPCG(retailSeed, uint64(n)))
 		denied, total, asked := 0, 0, 0

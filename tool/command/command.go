@@ -136,7 +136,8 @@ type program struct {
 	param map[string]Param
 }
 
-// New compiles spec into a tool. An error is a [*SpecError].
+// New compiles spec into a tool. An error is a [*SpecError], on systems that are
+// no Unix always.
 //
 // The tool fails with code "output_too_large" as soon as standard output passes
 // MaxOutput, with "invalid_output" when it is not UTF-8 or not the JSON that was
@@ -155,6 +156,9 @@ func New(spec Spec) (tool.Tool, error) {
 func (p *program) compile() error {
 	fault := func(pointer, format string, args ...any) error {
 		return &SpecError{Pointer: pointer, Reason: fmt.Sprintf(format, args...)}
+	}
+	if unsupported != "" {
+		return fault("", unsupported)
 	}
 	if len(p.Command) == 0 || len(p.Command[0].Words) != 1 || p.Command[0].Optional {
 		return fault("/command", "the first element must be the program")

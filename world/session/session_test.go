@@ -334,6 +334,21 @@ func TestConflictingRulesFailTheStep(t *testing.T) {
 	}
 }
 
+// An empty observation is a prediction; with Wait, rules that can produce nothing
+// leave the turn to the agent.
+func TestAnEmptyObservationIsAPrediction(t *testing.T) {
+	a, c := book.Demo()
+	a.Rules[3].ObservationTemplate = nil // of balance: it can produce nothing any more
+	agent := agentFunc(func(context.Context, *Turn) (*Prediction, error) {
+		return &Prediction{Submission: Submission{Outcome: world.Success, Observation: ptr("")}}, nil
+	})
+	s := open(t, t.TempDir(), compile(t, a, c, book.WriteOptions{}), Options{Agent: agent, Wait: true, FastPath: Always})
+	r, err := s.Step(t.Context(), request("balance", `{}`))
+	if err != nil || r.Observation != "" || r.Route != ByAgent || r.State.Revision != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	dir, b := t.TempDir(), ledger(t)
 	texts := []string{"README.md\nmain.go", "# Привет 余额不足"}

@@ -100,6 +100,23 @@ func (t *Client) Post(ctx context.Context, body [][]byte, read func(body io.Read
 	})
 }
 
+// Ask posts the segments and returns the reply that read makes of the response,
+// with the fallback, if there is one, that the request had to take.
+func (t *Client) Ask(ctx context.Context, body [][]byte, fallback string, read func(io.Reader) (*model.Reply, error)) (*model.Reply, error) {
+	var reply *model.Reply
+	err := t.Post(ctx, body, func(r io.Reader) (err error) {
+		reply, err = read(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if fallback != "" {
+		reply.Fallbacks = append(reply.Fallbacks, fallback)
+	}
+	return reply, nil
+}
+
 func (t *Client) try(ctx context.Context, body [][]byte, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.config.Timeout, DefaultTimeout))
 	defer cancel()

@@ -1,0 +1,106 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
+	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/record"
+	"github.com/callsheet/callsheet/run"
+)
+
+// attempts is how many calls the hostile model of case 87 wants denied.
+const attempts = 100_000
+
+// no denies every call.
+var no = judge(func(call.Request) call.Decision {
+	return call.Decision{Verdict: machine.Deny, Code: "rule", Message: "never"}
+})
+
+// deniedSteps is a plan of n calls, each of its own args.
+func deniedSteps(n int) string {
+	steps := make([]string, n)
+	for i := range steps {
+		steps[i] = fmt.Sprintf(`{"id":"s%d","tool":"send","args":{"n":%d}}`, i, i)
+	}
+	return "[" + strings.Join(steps, ",") + "]"
+}
+
+// A plan cannot fill the journal with denials: its length bounds them, each is
+// one record, and they share their commits.
+func TestHostile087_DenialsOfAPlanAreBoundedAndShareCommits(t *testing.T) {
+	if _, err := plan.Decode([]byte(deniedSteps(attempts)), plan.Limits{Bytes: 1 << 30}); !refusedAs(err, plan.CodeTooManySteps) {
+		t.Fatalf("a plan of %d steps: got %v, want %s", attempts, err, plan.CodeTooManySteps)
+	}
+	const steps = plan.DefaultSteps
+	w := newWorld(t)
+	report, err := record.Run(t.Context(), w.store, decode(t, deniedSteps(steps)), w.tools, record.Options{Run: run.Options{Gate: no}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Calls != 0 || len(w.calls) != 0 {
+		t.Errorf("%d calls counted, %d made, want none", report.Calls, len(w.calls))
+	}
+	for i := range report.Steps {
+		if got := report.Steps[i].Status; got != machine.Denied {
+			t.Fatalf("step %d is %s, want denied", i, got)
+		}
+	}
+	if kinds := recordsOf(t, w, report.Run); kinds["decision"] != steps || kinds["start"] != 1 || kinds["end"] != 1 || len(kinds) != 4 {
+		t.Errorf("records: got %v, want one decision for each of %d steps, and checkpoints", kinds, steps)
+	}
+	// The exact number hangs on the speed of the disk; one sync for each would be
+	// what the attack wants.
+	if syncs := w.store.Stats().Syncs; syncs > steps/2 {
+		t.Errorf("%d denials cost %d syncs", steps, syncs)
+	}
+}
+
+// An agent's denials spend its budget like calls, so that the reply of 10^5 is
+// kept once and judged only as far as the budget goes.
+func TestHostile087_DenialsOfAnAgentSpendItsBudget(t *testing.T) {
+	calls := make([]string, attempts)
+	for i := range calls {
+		calls[i] = fmt.Sprintf(`{"id": "c%d", "name": "send", "arguments": {"n": %d}}`, i, i)
+	}
+	script := `[{"tool_calls": [` + strings.Join(calls, ", ") + `]}, {"tool_calls": [{"name": "submit", "arguments": {"answer": "done"}}]}]`
+	w := newWorld(t)
+	c := agentConfig(t, script)
+	res, err := record.RunAgent(t.Context(), w.store, w.tools, c, agentTask, record.Options{Run: run.Options{Gate: no}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Calls != agent.DefaultMaxToolCalls || len(w.calls) != 0 {
+		t.Errorf("%d calls spent, %d made, want %d and none", res.Calls, len(w.calls), agent.DefaultMaxToolCalls)
+	}
+	if kinds := recordsOf(t, w, res.Run); kinds["decision"] != agent.DefaultMaxToolCalls || kinds["reply"] != 2 || len(kinds) != 5 {
+		t.Errorf("records: got %v, want a decision for each of %d calls and two replies", kinds, agent.DefaultMaxToolCalls)
+	}
+}
+
+func refusedAs(err error, code string) bool {
+	var e *plan.Error
+	return errors.As(err, &e) && len(e.Faults) > 0 && e.Faults[0].Code == code
+}
+
+// recordsOf counts the records of a run by kind; the chain must hold.
+func recordsOf(t *testing.T, w *world, id string) map[string]int {
+	t.Helper()
+	if rep, err := w.store.Verify(t.Context(), id, journal.Trust{}); err != nil || !rep.OK() {
+		t.Errorf("the chain does not hold: %v, %+v", err, rep)
+	}
+	kinds := map[string]int{}
+	for e, err := range w.store.Entries(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds[e.Kind]++
+	}
+	return kinds
+}
