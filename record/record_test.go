@@ -76,10 +76,10 @@ func want(t *testing.T, r *machine.Report, report string) {
 	}
 }
 
-// gate asks for every call of send.
-type gate struct{}
+// asksSend asks for every call of send.
+type asksSend struct{}
 
-func (gate) Judge(_ context.Context, r call.Request) (call.Decision, error) {
+func (asksSend) Judge(_ context.Context, r call.Request) (call.Decision, error) {
 	if r.Tool.Name == "send" {
 		return call.Decision{Verdict: machine.Ask, Message: "send it?", By: "test"}, nil
 	}
@@ -101,7 +101,7 @@ func TestAPausedRunGoesOnAfterTheAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			var asked []record.Ask
-			opt := record.Options{Run: run.Options{Gate: gate{}}, OnAsk: func(a record.Ask) { asked = append(asked, a) }}
+			opt := record.Options{Run: run.Options{Gate: asksSend{}}, OnAsk: func(a record.Ask) { asked = append(asked, a) }}
 			r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func TestAPausedRunGoesOnAfterTheAnswer(t *testing.T) {
 func TestHostile064_AnAskServesOneStepOnceAndExpires(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
-	opt := record.Options{Run: run.Options{Gate: gate{}}, Now: func() time.Time { return now }}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}, Now: func() time.Time { return now }}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestHostile064_AnAskServesOneStepOnceAndExpires(t *testing.T) {
 
 func TestHostile065_OfManyAnswersExactlyOneHolds(t *testing.T) {
 	w := newWorld(t)
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func (g gateFunc) Judge(_ context.Context, r call.Request) (call.Decision, error
 
 func TestHostile059_AChangedCatalogueOrPolicyIsRefused(t *testing.T) {
 	w := newWorld(t)
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestKeysAreConstantOverAttemptsAndForks(t *testing.T) {
 
 func TestHostile058_OneRunInTwoPlaces(t *testing.T) {
 	w := newWorld(t)
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)

@@ -198,7 +198,7 @@ func TestAForkTellsOfNoCallThatItTakesOver(t *testing.T) {
 func TestARunThatGoesOnIsNotForked(t *testing.T) {
 	w := newWorld(t)
 	p := decode(t, three)
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	r, err := record.Run(t.Context(), w.store, p, w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
