@@ -207,7 +207,7 @@ func TestHostile062_AnAnswerToAnAskThatWasAskedAnewIsVoid(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	var asks []record.Ask
-	opt := record.Options{Run: run.Options{Gate: gate{}}, Now: func() time.Time { return now }, OnAsk: func(a record.Ask) { asks = append(asks, a) }}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}, Now: func() time.Time { return now }, OnAsk: func(a record.Ask) { asks = append(asks, a) }}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
