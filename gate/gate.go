@@ -205,7 +205,7 @@ func (g *Gate) Ask(ctx context.Context, r call.Request, d call.Decision) (call.D
 	switch g.opt.OnAsk {
 	case Refuse:
 		d.Verdict, d.Code = machine.Deny, policy.CodeNeedsApproval
-		d.Message += "; nobody is asked (--on-ask refuse)"
+		d.Message += "; nobody is asked"
 		return d, nil
 	case Prompt:
 		if g.opt.Ask == nil {

@@ -172,11 +172,33 @@ func TestAForkAsksAboutCallsOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// A fork tells of the calls that it makes, not of those that it takes over.
+func TestAForkTellsOfNoCallThatItTakesOver(t *testing.T) {
+	w := newWorld(t)
+	r, err := record.Run(t.Context(), w.store, decode(t, `[{"id":"a","tool":"send"}]`), w.tools, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	opt := record.Options{Run: run.Options{Observer: func(e run.Event) {
+		if e.Kind == run.Called || e.Kind == run.Returned {
+			told = append(told, e.Step+" "+e.Kind.String())
+		}
+	}}}
+	longer := decode(t, `[{"id":"a","tool":"send"},{"id":"b","tool":"send","args":{"x":"$a"}}]`)
+	if _, err := record.Fork(t.Context(), w.store, r.Run, longer, w.tools, opt); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(told, ", "), "b called, b returned"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
 // Two runs must not do the same work side by side.
 func TestARunThatGoesOnIsNotForked(t *testing.T) {
 	w := newWorld(t)
 	p := decode(t, three)
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	r, err := record.Run(t.Context(), w.store, p, w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
