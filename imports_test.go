@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 const module = "github.com/callsheet/callsheet/"
@@ -128,4 +130,67 @@ func TestTheTableOfRooms(t *testing.T) {
 	if !maps.Equal(listed, levels) {
 		t.Errorf("docs/architecture.md lists %v, want %v", listed, levels)
 	}
+}
+
+// link is a Markdown link or image, its target without title.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// Every relative link of every page leads to a file, and every #anchor to a
+// heading of it.
+func TestLinksResolve(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			name, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if name != "" {
+				target = filepath.Join(filepath.Dir(path), name)
+			}
+			there, err := os.ReadFile(target)
+			if info, statErr := os.Stat(target); statErr != nil || err != nil && !info.IsDir() {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(string(there)), anchor) {
+				t.Errorf("%s links to %s, and there is no such heading", path, m[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// anchors are the names under which the headings of a page can be linked to.
+func anchors(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if heading := strings.TrimLeft(line, "#"); heading != line && strings.HasPrefix(heading, " ") {
+			name := strings.Map(func(r rune) rune {
+				switch {
+				case r == ' ' || r == '-':
+					return '-'
+				case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_':
+					return unicode.ToLower(r)
+				}
+				return -1
+			}, strings.TrimSpace(heading))
+			all = append(all, name)
+		}
+	}
+	return all
 }

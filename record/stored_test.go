@@ -53,7 +53,7 @@ func TestAHundredRunsAtOnce(t *testing.T) {
 func TestHostile063_TheAskShowsWhatWillBeSent(t *testing.T) {
 	w := newWorld(t)
 	var told []record.Ask
-	opt := record.Options{Run: run.Options{Gate: gate{}}, OnAsk: func(a record.Ask) { told = append(told, a) }}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}, OnAsk: func(a record.Ask) { told = append(told, a) }}
 	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAFeedTellsWhatTheRunTold(t *testing.T) {
 	w := newWorld(t)
 	say := func(e run.Event) string { return fmt.Sprint(e.Kind, e.Step, e.Tool, e.Attempt, e.Status) }
 	var live []string
-	opt := record.Options{Run: run.Options{Gate: gate{}, Observer: func(e run.Event) {
+	opt := record.Options{Run: run.Options{Gate: asksSend{}, Observer: func(e run.Event) {
 		if e.Kind == run.Settled { // the record has no attempt for it
 			e.Attempt = 0
 		}
@@ -149,7 +149,7 @@ func TestAWithheldOutputIsMadeAgain(t *testing.T) {
 			w := newWorld(t)
 			var broken error
 			set, calls := vault(t, tool.Effects{ReadOnly: true}, func() (string, error) { return "hunter2", broken })
-			opt := record.Options{Run: run.Options{Gate: gate{}}}
+			opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 			r, err := record.Run(t.Context(), w.store, decode(t, c.plan), set, opt)
 			if err != nil {
 				t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAWithheldOutputIsMadeAgain(t *testing.T) {
 // Where the call that made the secret may not be doubled, it is not: a step that
 // still needs it waits, and what was done with it stays done.
 func TestAWithheldOutputOfAnEffect(t *testing.T) {
-	opt := record.Options{Run: run.Options{Gate: gate{}}}
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
 	t.Run("used before the pause", func(t *testing.T) {
 		w := newWorld(t)
 		set, calls := vault(t, tool.Effects{}, func() (string, error) { return "hunter2", nil })

@@ -88,10 +88,6 @@ func (d decimal) cmp(o decimal) int {
 	return c
 }
 
-func (d decimal) equal(o decimal) bool {
-	return d.neg == o.neg && d.digits == o.digits && d.exp == o.exp
-}
-
 // multipleOf reports whether d is a multiple of o; both must be bounded and o
 // not zero.
 func (d decimal) multipleOf(o decimal) bool {

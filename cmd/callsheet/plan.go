@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,22 +229,23 @@ func (w *writing) report(d *planner.Draft, res *agent.Result[value.Value], faile
 	return nil
 }
 
+// file is the name under which people are told of the plan.
+func (w *writing) file() string { return cmp.Or(w.out, "plan") }
+
 // deliver writes the plan where it is wanted and shows what was found in it.
 func (w *writing) deliver(d *planner.Draft, print bool) error {
 	if d == nil {
 		return nil
 	}
-	file := "plan"
 	var err error
 	switch {
 	case w.out != "":
-		file = w.out
 		err = os.WriteFile(w.out, d.Text, 0o600)
 	case print:
 		_, err = w.app.stdout.Write(d.Text)
 	}
 	if !w.flags.JSON {
-		w.app.err().Check(file, d.Report)
+		w.app.err().Check(w.file(), d.Report)
 	}
 	return err
 }
@@ -288,13 +290,15 @@ func (w *writing) perform(replans int, setup func() (value.Value, error)) error 
 			return err
 		}
 		if !g.mayStart(d.Plan, w.tools.Set.Catalogue(), w.flags.OnAsk) {
-			return w.app.refusedPlan("", check.Plan(d.Plan, check.Options{Catalogue: w.tools.Set.Catalogue(), Policy: w.findings}), w.flags.JSON)
+			return w.app.refusedPlan(w.file(), check.Plan(d.Plan, check.Options{Catalogue: w.tools.Set.Catalogue(), Policy: w.findings}), w.flags.JSON)
 		}
 		w.oneByOne(g, false)
 		if w.opt.Setup, err = setup(); err != nil {
 			return err
 		}
-		w.opt.AskRepeats = origin != ""
+		if w.opt.AskRepeats = origin != ""; w.opt.AskRepeats {
+			w.opt.Run.Gate = g.gate // also one that allows everything: it is how a person is asked
+		}
 		w.opt.Name = title(w.task)
 		w.prepare(d)
 		report, failed := w.conduct(d.Plan, func(ctx context.Context) (*machine.Report, error) {

@@ -131,9 +131,10 @@ func (c *rehearseCmd) prepare(a *app) (_ *rehearsing, err error) {
 	if r.book, err = openBook(dir); err != nil {
 		return nil, err
 	}
+	opened := r // what is returned is nil when err is not
 	defer func() {
 		if err != nil {
-			r.close()
+			opened.close()
 		}
 	}()
 	if r.tools, err = declare(cfg, c.Tools, r.book); err != nil {
