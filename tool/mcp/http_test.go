@@ -22,7 +22,6 @@ import (
 // sdkServer is an honest server made with the SDK. Sessions that no client ends
 // are ended with the test.
 func sdkServer(t *testing.T, description string) *sdk.Server {
-	quit := make(chan struct{})
 	s := sdk.NewServer(&sdk.Implementation{Name: "honest", Version: "1"}, nil)
 	object := json.RawMessage(`{"type":"object"}`)
 	add := func(name, description string, h sdk.ToolHandler) {
@@ -55,7 +54,7 @@ func sdkServer(t *testing.T, description string) *sdk.Server {
 		}
 		select {
 		case <-ctx.Done():
-		case <-quit:
+		case <-t.Context().Done(): // before the server is closed, which waits for this
 		}
 		return nil, context.Canceled
 	})
@@ -63,7 +62,6 @@ func sdkServer(t *testing.T, description string) *sdk.Server {
 		return text(strings.Repeat("x", 1<<20))
 	})
 	t.Cleanup(func() {
-		close(quit)
 		for session := range s.Sessions() {
 			session.Close()
 		}
