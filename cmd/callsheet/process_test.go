@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -192,10 +193,11 @@ func TestHostile053_KilledBehindASlowRead(t *testing.T) {
 			}
 			s.want("effects", s.effects(), "a b")
 			full, _ := os.ReadFile(filepath.Join(s.dir, "full.json"))
-			for _, part := range []string{`"status":{"a":"ok","s":"ok","b":"ok"}`, `"calls":3`} {
-				if !strings.Contains(string(full), part) {
-					t.Errorf("the report lacks %s: %s", part, full)
-				}
+			// The intent of a read need not be on the disk when the process dies: where
+			// it was, the call made again is counted.
+			want := regexp.MustCompile(`^\{"status":\{"a":"ok","s":"ok","b":"ok"\},.*"calls":[34],`)
+			if !want.Match(full) {
+				t.Errorf("the report is %s, want it to match %s", full, want)
 			}
 			s.run(0, "audit", "verify", id)
 		})
