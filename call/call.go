@@ -79,6 +79,16 @@ type Follower interface {
 	Ended(r Request, o Outcome)
 }
 
+// An Asker is a gate that knows what becomes of a question to a person. A gate
+// around it that has a question of its own hands it on, so that both are asked in
+// the same way.
+type Asker interface {
+	Gate
+	// Ask is the answer where there is one at once: a person's, or a denial where
+	// nobody is asked. Otherwise it is d.
+	Ask(ctx context.Context, r Request, d Decision) (Decision, error)
+}
+
 // A Ticket is the promise of a record that may not be durable yet.
 type Ticket interface {
 	// Wait returns when the record is durable, or with the reason why it never

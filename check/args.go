@@ -64,7 +64,7 @@ func (c *checker) args(i int, d *tool.Declaration) {
 	} else {
 		maps.Copy(holes, secrets)
 	}
-	for _, f := range d.Input.FitsWithHoles(args, holes) {
+	for _, f := range c.work.FitsWithHoles(d.Input, args, holes) {
 		c.fail(i, InvalidArgs)
 		found := c.at(i, "/args"+f.Pointer, InvalidArgs, Error, "the args of step %s do not fit %s: %s", value.Quoted(s.ID), value.Quoted(d.Name), f)
 		if f.Pointer == "" {
@@ -77,13 +77,13 @@ func (c *checker) args(i int, d *tool.Declaration) {
 		}
 		c.add(found)
 	}
-	for _, name := range d.Input.Undeclared(args) {
+	for _, name := range c.work.Undeclared(d.Input, args) {
 		if slices.Contains(d.Allowed, name) {
 			continue
 		}
 		f := c.at(i, "/args/"+value.EscapePointer(name), InvalidArgs, Error, "%s declares no arg %s", value.Quoted(d.Name), value.Quoted(name))
 		f.Advice = Patch{remove(f.Pointer)}
-		if len(holes) > 0 && decidesInBranches(d.Input) {
+		if len(holes) > 0 && c.decidesInBranches(d) {
 			f.Severity = Warning // what a reference brings may choose a branch that allows it
 		} else {
 			c.fail(i, InvalidArgs)
@@ -119,7 +119,7 @@ func (c *checker) unquoted(input *schema.Schema, args value.Value, holes map[str
 		}
 		return value.Answer{}
 	})
-	for _, g := range input.FitsWithHoles(then, more) {
+	for _, g := range c.work.FitsWithHoles(input, then, more) {
 		if strings.HasPrefix(g.Pointer, f.Pointer) {
 			return value.Value{}
 		}
@@ -129,9 +129,14 @@ func (c *checker) unquoted(input *schema.Schema, args value.Value, holes map[str
 
 // decidesInBranches reports whether the schema may allow undeclared args in one
 // of its branches only.
-func decidesInBranches(s *schema.Schema) bool {
-	text := s.Value().String()
-	return strings.Contains(text, `"additionalProperties"`) || strings.Contains(text, `"unevaluatedProperties"`)
+func (c *checker) decidesInBranches(d *tool.Declaration) bool {
+	may, known := c.branches[d]
+	if !known {
+		text := d.Input.Value().String()
+		may = strings.Contains(text, `"additionalProperties"`) || strings.Contains(text, `"unevaluatedProperties"`)
+		c.branches[d] = may
+	}
+	return may
 }
 
 // output is what a reference finds, nil for anything.
@@ -140,12 +145,35 @@ func (c *checker) output(step int, path string, hasPath bool) *schema.Schema {
 		return nil
 	}
 	d := c.tool(step)
-	if d == nil || d.Output == nil || !hasPath {
-		if d == nil {
-			return nil
-		}
+	switch {
+	case d == nil:
+		return nil
+	case !hasPath:
 		return d.Output
 	}
-	sub, _, _ := d.Output.At(path)
+	sub, _ := c.part(d, path)
 	return sub
+}
+
+// part is what the output of a tool has at a path.
+func (c *checker) part(d *tool.Declaration, path string) (*schema.Schema, schema.Presence) {
+	at := origin{d, path}
+	p, ok := c.parts[at]
+	if !ok {
+		p.schema, p.presence = c.work.At(d.Output, path)
+		c.parts[at] = p
+	}
+	return p.schema, p.presence
+}
+
+// origin is a path in the output of a tool.
+type origin struct {
+	tool *tool.Declaration
+	path string
+}
+
+// part is what is known of an origin.
+type part struct {
+	schema   *schema.Schema
+	presence schema.Presence
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -184,7 +185,7 @@ func (c *checker) bracketed(i int, text string) string {
 		return ""
 	}
 	if d := c.tool(ref.Step); d != nil && ref.HasPath {
-		if _, _, possible := d.Output.At(ref.Path); !possible {
+		if _, p := c.part(d, ref.Path); p < schema.Possible {
 			return ""
 		}
 	}

@@ -163,3 +163,51 @@ func TestFindingsAreBounded(t *testing.T) {
 		t.Errorf("%d findings, %d of them about the rest", len(r.Diagnostics), last)
 	}
 }
+
+// A plan of ten thousand steps against schemas that each take all the work that
+// one question may take: the plan is judged as far as the work for a plan goes,
+// and the report says so. What is asked again is remembered.
+func TestHostile022_SchemasDoNotHoldUpTheCheck(t *testing.T) {
+	loop := `{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","anyOf":[{"properties":{"a":{"$ref":"#/$defs/n"}},"minProperties":1},{"properties":{"a":{"$ref":"#/$defs/n"}},"maxProperties":1}]}}}`
+	tools := `[{"name":"p","outputSchema":` + loop + `},{"name":"q","inputSchema":` + loop + `},{"name":"r"}]`
+	plan := func(step string) string {
+		steps := make([]string, 9999)
+		for i := range steps {
+			steps[i] = strings.ReplaceAll(step, "#", fmt.Sprint(i))
+		}
+		return `[{"id":"p","tool":"p","args":{}},` + strings.Join(steps, ",") + `]`
+	}
+	o := check.Options{Catalogue: catalogue(t, []byte(tools))}
+	deep := strings.Repeat(`{"a":`, 40) + `"$p.b"` + strings.Repeat("}", 40)
+	if r := found(t, plan(`{"id":"s#","tool":"q","args":`+deep+`}`), o, "too_much_work warning"); !r.OK {
+		t.Errorf("what was not judged is an error: %s", told(r)[:500])
+	}
+	if r := found(t, plan(`{"id":"s#","tool":"r","args":{"x":"$p`+strings.Repeat(".a", 20)+`"}}`), o); r.Count(check.Warning) > 1 {
+		t.Errorf("one path of ten thousand steps: %s", told(r)[:500])
+	}
+}
+
+// A key that holds a dot makes a path possible that looks like one through a
+// scalar. It is certain only where the schema allows no such key.
+func TestImpossibleIsCertain(t *testing.T) {
+	for output, want := range map[string]string{
+		`{"properties":{"a":{"type":"integer"}},"additionalProperties":false}`:          "error",
+		`{"properties":{"a":{"type":"integer"}}}`:                                       "warning",
+		`{"properties":{"a":{"type":"integer"}},"additionalProperties":true}`:           "",
+		`{"properties":{"a":{"type":"integer"}},"required":["a.b"]}`:                    "",
+		`{"properties":{"a":{"type":"integer"}},"patternProperties":{"\\.":{}}}`:        "",
+		`{"properties":{"a":{"type":"integer"},"a.b":{}},"additionalProperties":false}`: "",
+	} {
+		o := check.Options{Catalogue: catalogue(t, []byte(`[{"name":"p","outputSchema":`+output+`}]`))}
+		_, r := check.Text([]byte(`[{"id":"p","tool":"p"},{"id":"q","tool":"p","args":{"x":"$p.a.b"}}]`), o)
+		got := ""
+		for _, d := range r.Diagnostics {
+			if d.Code == check.ImpossiblePath {
+				got = string(d.Severity)
+			}
+		}
+		if got != want || r.OK != (want != "error") {
+			t.Errorf("%s: got %q, want %q\n%s", output, got, want, told(r))
+		}
+	}
+}

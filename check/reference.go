@@ -7,6 +7,7 @@ import (
 
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
+	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -168,13 +169,19 @@ func (c *checker) path(i int, r *plan.Ref) {
 	if producer == nil || producer.Output == nil {
 		return
 	}
-	if _, _, possible := producer.Output.At(r.Path); !possible {
+	severity, says := Error, "cannot have %s"
+	switch _, p := c.part(producer, r.Path); p {
+	case schema.Impossible:
 		c.fail(i, badReference)
-		d := c.at(i, "/args"+r.Pointer, ImpossiblePath, Error, "the output of %s, which step %s calls, cannot have %s",
-			value.Quoted(producer.Name), value.Quoted(c.Steps[r.Step].ID), value.Quoted(r.Path))
-		c.withDots(&d, i, r)
-		c.add(d)
+	case schema.Unlikely:
+		severity, says = Warning, "declares no %s, and has it only if a key that is not declared holds the dot"
+	default:
+		return
 	}
+	d := c.at(i, "/args"+r.Pointer, ImpossiblePath, severity, "the output of %s, which step %s calls, "+says,
+		value.Quoted(producer.Name), value.Quoted(c.Steps[r.Step].ID), value.Quoted(r.Path))
+	c.withDots(&d, i, r)
+	c.add(d)
 }
 
 // tool is the declaration of step i's tool, nil when it is not known.

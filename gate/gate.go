@@ -67,7 +67,10 @@ type Gate struct {
 	session *policy.Session // made when the run has an id, for rules that look at it; holding mu
 }
 
-var _ call.Follower = (*Gate)(nil)
+var (
+	_ call.Follower = (*Gate)(nil)
+	_ call.Asker    = (*Gate)(nil)
+)
 
 // New makes the gate of a run.
 func New(o Options) *Gate {
@@ -190,15 +193,19 @@ func (g *Gate) call(r call.Request) policy.Call {
 // now on, so that of two calls that race for the last place under a limit one is
 // refused.
 func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error) {
-	c := g.call(r)
-	d := g.judge(r, c)
+	d := g.judge(r, g.call(r))
 	if d.Verdict != machine.Ask {
 		return d, nil
 	}
+	return g.Ask(ctx, r, d)
+}
+
+// Ask implements [call.Asker].
+func (g *Gate) Ask(ctx context.Context, r call.Request, d call.Decision) (call.Decision, error) {
 	switch g.opt.OnAsk {
 	case Refuse:
 		d.Verdict, d.Code = machine.Deny, policy.CodeNeedsApproval
-		d.Message += "; nobody is asked (--on-ask refuse)"
+		d.Message += "; nobody is asked"
 		return d, nil
 	case Prompt:
 		if g.opt.Ask == nil {
@@ -215,8 +222,9 @@ func (g *Gate) Judge(ctx context.Context, r call.Request) (call.Decision, error)
 		d.Code = "person"
 		if v.Allow {
 			d.Verdict = machine.Allow
+			c := g.call(r).Approved()
 			g.mu.Lock()
-			g.in(r).Begin(c.Approved())
+			g.in(r).Begin(c)
 			g.mu.Unlock()
 		}
 	}

@@ -145,7 +145,7 @@ func (s *Store) complete(ctx context.Context, r *Summary) (err error) {
 // [ErrAmbiguous] or [ErrRemoved].
 func (s *Store) Find(ctx context.Context, prefix string) (id string, err error) {
 	if !validID(prefix) {
-		return "", fmt.Errorf("run id %q: want 1 to %d of a-z, A-Z, 0-9, '_' and '-'", prefix, maxID)
+		return "", fmt.Errorf("run id %q: %w: an id has 1 to %d of a-z, A-Z, 0-9, '_' and '-'", prefix, ErrNoRun, maxID)
 	}
 	rows, err := s.reads.QueryContext(ctx, `SELECT id FROM runs WHERE id >= ? AND id < ? ORDER BY id LIMIT 2`, prefix, prefix+"\x7f")
 	if err != nil {

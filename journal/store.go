@@ -107,12 +107,6 @@ func (s *Store) open(dir string) (err error) {
 	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if s.key, err = LoadKey(s.opts.KeyFile); err != nil {
-		return fmt.Errorf("signing key: %w", err)
-	}
-	if s.salt, err = loadSalt(s.opts.SaltFile); err != nil {
-		return fmt.Errorf("salt: %w", err)
-	}
 	// SQLite gives its other files the mode of this one.
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -141,8 +135,33 @@ func (s *Store) open(dir string) (err error) {
 	if err = errors.Join(err, unlockByte(s.locks, writerByte)); err != nil {
 		return err
 	}
+	if err := s.loadSecrets(context.Background()); err != nil {
+		return err
+	}
 	s.writer, err = newWriter(s)
 	return s.explain(err)
+}
+
+// loadSecrets reads the signing key and the salt, and makes them for a journal
+// that is new. A salt is not made for one that has runs: under another, a call
+// that is made again would have another idempotency key, and be done twice.
+func (s *Store) loadSecrets(ctx context.Context) (err error) {
+	if _, err := os.Stat(s.opts.SaltFile); errors.Is(err, fs.ErrNotExist) {
+		var used bool
+		if err := s.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM runs)`).Scan(&used); err != nil {
+			return s.explain(err)
+		}
+		if used {
+			return fmt.Errorf("%s: %w: %s is missing, which keeps calls from being made twice; copy it from where the journal came from", s.path, ErrDamaged, s.opts.SaltFile)
+		}
+	}
+	if s.key, err = LoadKey(s.opts.KeyFile); err != nil {
+		return fmt.Errorf("signing key: %w", err)
+	}
+	if s.salt, err = loadSalt(s.opts.SaltFile); err != nil {
+		return fmt.Errorf("salt: %w", err)
+	}
+	return nil
 }
 
 // dsn names the file to the driver. Checkpoints are the committer's business:

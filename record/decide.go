@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -15,6 +16,7 @@ import (
 
 // An Answer is what a person says to an ask.
 type Answer struct {
+	Ask   value.Digest // the ask that is answered, as it was shown; zero: whichever is open
 	Allow bool
 	Args  value.Value // args in place of those asked about; no value: none. The call is judged anew
 	By    string      // who; empty: the user of this process
@@ -34,6 +36,8 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 	switch {
 	case q.Contents != Full:
 		return fmt.Errorf("run %s: %w", id, ErrDigestsOnly)
+	case ask != nil && a.Ask != value.Digest{} && a.Ask != ask.Digest:
+		return fmt.Errorf("run %s, step %q: %w like this: it was asked anew since", id, step, ErrNoAsk)
 	case ask == nil:
 		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
 	case ask.decided:
@@ -53,7 +57,7 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 	if a.Allow {
 		v = machine.Allow
 	}
-	return store.Decide(ctx, id, journal.Decision{
+	return decide(ctx, store, id, step, journal.Decision{
 		Key:  "ask:" + ask.Digest.String(),
 		Kind: kindAnswer,
 		Body: of(
@@ -65,6 +69,16 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 			value.Member{Key: "why", Value: optional(a.Why)},
 		),
 	})
+}
+
+// decide records a decision about a step, by which it is named where another was
+// recorded before.
+func decide(ctx context.Context, store *journal.Store, id, step string, d journal.Decision) error {
+	err := store.Decide(ctx, id, d)
+	if errors.Is(err, journal.ErrDecided) {
+		err = fmt.Errorf("run %s, step %q: %w", id, step, journal.ErrDecided)
+	}
+	return err
 }
 
 // checkEdit judges args that a person wrote in place of those that were asked
@@ -145,7 +159,7 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 	if r.By == "" {
 		r.By = Whoami()
 	}
-	return store.Decide(ctx, id, journal.Decision{
+	return decide(ctx, store, id, step, journal.Decision{
 		Key:  "lost:" + strconv.Itoa(l.index),
 		Kind: kindResolution,
 		Body: of(

@@ -186,8 +186,8 @@ func TestHostile065_OfManyAnswersExactlyOneHolds(t *testing.T) {
 			t.Errorf("answers %d and %d both won", winner, i)
 		case err == nil:
 			winner = i
-		case !errors.Is(err, journal.ErrDecided):
-			t.Errorf("answer %d got %v, want %v", i, err, journal.ErrDecided)
+		case !errors.Is(err, journal.ErrDecided) || !strings.Contains(err.Error(), `step "b": `+journal.ErrDecided.Error()):
+			t.Errorf("answer %d got %v, want %v, of step b", i, err, journal.ErrDecided)
 		}
 	}
 	if r, err = record.Resume(t.Context(), w.store, r.Run, w.tools, opt); err != nil {
@@ -199,6 +199,28 @@ func TestHostile065_OfManyAnswersExactlyOneHolds(t *testing.T) {
 	}
 	if r.Steps[1].Status != wanted {
 		t.Errorf("answer %d won and b is %s, want %s", winner, r.Steps[1].Status, wanted)
+	}
+}
+
+// What was shown is what is approved, not what was asked since.
+func TestHostile062_AnAnswerToAnAskThatWasAskedAnewIsVoid(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	var asks []record.Ask
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}, Now: func() time.Time { return now }, OnAsk: func(a record.Ask) { asks = append(asks, a) }}
+	r, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * record.DefaultApproval)
+	if r, err = record.Resume(t.Context(), w.store, r.Run, w.tools, opt); err != nil || len(asks) != 2 {
+		t.Fatalf("%v, %d asks, want the first and one anew", err, len(asks))
+	}
+	if err := record.Decide(t.Context(), w.store, r.Run, "b", record.Answer{Ask: asks[0].Digest, Allow: true}, opt); !errors.Is(err, record.ErrNoAsk) {
+		t.Errorf("an answer to the first got %v, want %v", err, record.ErrNoAsk)
+	}
+	if err := record.Decide(t.Context(), w.store, r.Run, "b", record.Answer{Ask: asks[1].Digest, Allow: true}, opt); err != nil {
+		t.Errorf("an answer to the second got %v", err)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 const CodeRepeatedEffect = "repeated_effect"
 
 // repeats is the gate of a fork. A call that is not safe to repeat asks a person,
-// whatever the other gate says, when the same call is one of which nobody knows
+// in the other gate's way but whatever that says, when the same call is one of which nobody knows
 // what became in a run before; with [Options.AskRepeats] also a call with effects
 // of the same tool on the same targets as one that ended ok there. A call whose
 // outcome is taken over is not made, and not judged.
@@ -185,6 +185,9 @@ func (g *repeats) Judge(ctx context.Context, r call.Request) (call.Decision, err
 		d.Message += "; " + why
 	default:
 		d = call.Decision{Verdict: machine.Ask, Code: CodeRepeatedEffect, By: "fork", Message: why}
+		if g, ok := g.inner.(call.Asker); ok {
+			return g.Ask(ctx, r, d)
+		}
 	}
 	return d, nil
 }

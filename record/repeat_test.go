@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	guard "github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -67,6 +68,27 @@ func TestAForkAsksAboutRepeatedEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r, `{"status":{"x":"waiting","y":"ok"},"outputs":{"y":"out of y"},"waves":[["x","y"]],"calls":1}`)
+}
+
+// A repeated effect is asked about in the way of the gate: where nobody is asked,
+// it is denied.
+func TestARepeatedEffectIsDeniedWhereNobodyIsAsked(t *testing.T) {
+	w := newWorld(t, func(x *tool.Tool) {
+		if x.Name == "send" {
+			x.Args = []tool.Arg{{Pattern: "/body", Role: tool.Content}}
+		}
+	})
+	first := decode(t, `[{"id":"mail","tool":"send","args":{"to":"ann","body":"one"}}]`)
+	r, err := record.Run(t.Context(), w.store, first, w.tools, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := decode(t, `[{"id":"again","tool":"send","args":{"to":"ann","body":"two"}},{"id":"other","tool":"send","args":{"to":"bob","body":"two"}}]`)
+	opt := record.Options{AskRepeats: true, Run: run.Options{Gate: guard.New(guard.Options{Plan: second, OnAsk: guard.Refuse})}}
+	if r, err = record.Fork(t.Context(), w.store, r.Run, second, w.tools, opt); err != nil {
+		t.Fatal(err)
+	}
+	want(t, r, `{"status":{"again":"denied","other":"ok"},"outputs":{"other":"out of other"},"waves":[["again","other"]],"calls":1}`)
 }
 
 // What a fork may not do anew by itself: a call that cannot safely be made twice
@@ -147,6 +169,28 @@ func TestAForkAsksAboutCallsOfUnknownOutcome(t *testing.T) {
 				t.Errorf("%d calls in all, want that of the origin and two of the fork", made)
 			}
 		})
+	}
+}
+
+// A fork tells of the calls that it makes, not of those that it takes over.
+func TestAForkTellsOfNoCallThatItTakesOver(t *testing.T) {
+	w := newWorld(t)
+	r, err := record.Run(t.Context(), w.store, decode(t, `[{"id":"a","tool":"send"}]`), w.tools, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	opt := record.Options{Run: run.Options{Observer: func(e run.Event) {
+		if e.Kind == run.Called || e.Kind == run.Returned {
+			told = append(told, e.Step+" "+e.Kind.String())
+		}
+	}}}
+	longer := decode(t, `[{"id":"a","tool":"send"},{"id":"b","tool":"send","args":{"x":"$a"}}]`)
+	if _, err := record.Fork(t.Context(), w.store, r.Run, longer, w.tools, opt); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(told, ", "), "b called, b returned"; got != want {
+		t.Errorf("told %s, want %s", got, want)
 	}
 }
 

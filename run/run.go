@@ -355,8 +355,8 @@ func (d *driver) next() (first machine.Action, ok bool) {
 			break
 		}
 		d.out++
-		if a.Kind == machine.Call {
-			d.tell(Event{Kind: Called, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt})
+		if a.Kind == machine.Call && !d.mayReuse(a) {
+			d.called(a)
 		}
 		if ok {
 			go d.work(a)
@@ -404,6 +404,11 @@ func (d *driver) work(a machine.Action) {
 			dec, err := d.scope.Judge(d.request(a))
 			r = result{dec: dec, err: err}
 		default:
+			if d.mayReuse(a) { // and was not
+				d.mu.Lock()
+				d.called(a)
+				d.mu.Unlock()
+			}
 			if err := d.follow(a, machine.Event{}, true); err != nil {
 				r = result{err: err}
 			} else if d.scope.Start(d.request(a), deliver) {
@@ -503,10 +508,20 @@ func (d *driver) feed(a machine.Action, r result) error {
 	return errors.Join(r.err, r.unkept, err)
 }
 
+// called tells of a call that begins. Holding mu.
+func (d *driver) called(a machine.Action) {
+	d.tell(Event{Kind: Called, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Attempt: a.Attempt})
+}
+
+// mayReuse reports whether an action may find an old outcome in its place.
+func (d *driver) mayReuse(a machine.Action) bool {
+	return d.opt.Reuse != nil && a.Attempt == 1 && !a.Rerun
+}
+
 // reuse looks for an old outcome of a step before its first call, and records
 // that it is taken.
 func (d *driver) reuse(a machine.Action) (out value.Value, ok bool, err error) {
-	if d.opt.Reuse == nil || a.Attempt != 1 || a.Rerun {
+	if !d.mayReuse(a) {
 		return value.Value{}, false, nil
 	}
 	id := d.plan.Steps[a.Step].ID

@@ -55,7 +55,7 @@ func (e *evaluation) same(n *node, op operand, out *[]Fault, m *marks) verdict {
 	}
 	own := &marks{}
 	r := e.judge(n, op, out, own)
-	if r != fails {
+	if r != fails && e.meter.spend(len(own.properties)+len(own.items)) {
 		m.merge(own, r)
 	}
 	return r
@@ -63,40 +63,38 @@ func (e *evaluation) same(n *node, op operand, out *[]Fault, m *marks) verdict {
 
 func (e *evaluation) anyOf(n *node, op operand, out *[]Fault, m *marks) verdict {
 	best := fails
-	branches := make([][]Fault, 0, len(n.any))
 	for _, sub := range n.any {
-		var faults []Fault
-		best = max(best, e.same(sub, op, faultsOf(&faults, out), m))
+		if e.gaveUp() != "" {
+			return maybe
+		}
+		best = max(best, e.same(sub, op, nil, m))
 		if best == fits && m == nil {
 			return fits
 		}
-		branches = append(branches, faults)
 	}
-	if best == fails && e.over == "" {
-		e.none(n, "/anyOf", n.any, branches, op, out)
+	if best == fails {
+		e.none(n, "/anyOf", n.any, op, out)
 	}
 	return best
 }
 
 func (e *evaluation) oneOf(n *node, op operand, out *[]Fault, m *marks) verdict {
 	sure, possible := 0, 0
-	branches := make([][]Fault, 0, len(n.one))
 	for _, sub := range n.one {
-		var faults []Fault
-		r := e.same(sub, op, faultsOf(&faults, out), m)
+		if e.gaveUp() != "" {
+			return maybe
+		}
+		r := e.same(sub, op, nil, m)
 		if r != fails {
 			possible++
 		}
 		if r == fits {
 			sure++
 		}
-		branches = append(branches, faults)
 	}
 	switch {
-	case e.over != "":
-		return maybe
 	case possible == 0:
-		e.none(n, "/oneOf", n.one, branches, op, out)
+		e.none(n, "/oneOf", n.one, op, out)
 		return fails
 	case sure > 1:
 		return e.fault(out, n, "/oneOf", "fits %d of the alternatives of oneOf, it must fit one", sure)
@@ -142,9 +140,10 @@ func (e *evaluation) condition(n *node, op operand, out *[]Fault, m *marks) verd
 }
 
 // none says why no branch fits: by the types if none has the right one, else by
-// the faults of the branch that comes nearest.
-func (e *evaluation) none(n *node, keyword string, subs []*node, branches [][]Fault, op operand, out *[]Fault) {
-	if out == nil {
+// the faults of the branch that comes nearest. The branches are judged again for
+// that, because most are judged for a value that fits one of them.
+func (e *evaluation) none(n *node, keyword string, subs []*node, op operand, out *[]Fault) {
+	if unread(out) || e.gaveUp() != "" {
 		return
 	}
 	var union typeSet
@@ -154,6 +153,10 @@ func (e *evaluation) none(n *node, keyword string, subs []*node, branches [][]Fa
 	if !op.hole && union != 0 && union&typeOf(op.v) == 0 {
 		e.fault(out, n, keyword, "%s", mistyped(op.v, union))
 		return
+	}
+	branches := make([][]Fault, len(subs))
+	for i, sub := range subs {
+		e.judge(sub, op, &branches[i], e.newMarks(sub))
 	}
 	if len(branches) == 1 {
 		*out = append(*out, branches[0]...)
@@ -229,6 +232,9 @@ func (m *marks) merge(from *marks, r verdict) {
 
 // unevaluated judges what no other keyword of n has evaluated.
 func (e *evaluation) unevaluated(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	if n.unevaluatedProperties != nil || n.unevaluatedItems != nil {
+		e.spend(v.Len())
+	}
 	r := fits
 	judge := func(sub *node, keyword, key string, index int, part value.Value, seen verdict) {
 		if seen == fits {

@@ -14,6 +14,11 @@ import (
 // [Schema.Validate] that speaks; one that stands in a branch decides only if
 // args fit that branch. A schema that names no property at all is open.
 func (s *Schema) Undeclared(args value.Value) []string {
+	return s.undeclared(newMeter(allowed(args)), args)
+}
+
+// undeclared lists a name too when there is not work enough to find it declared.
+func (s *Schema) undeclared(m *meter, args value.Value) []string {
 	if s == nil || s.root.trivial() || args.Kind() != value.Object {
 		return nil
 	}
@@ -21,13 +26,14 @@ func (s *Schema) Undeclared(args value.Value) []string {
 	if d.open || d.decided {
 		return nil
 	}
+	m.spend(args.Len() / itemsPerWork)
 	var names []string
 	for name := range args.Members() {
-		if !d.has(name) {
+		if !d.has(m, name) {
 			names = append(names, name)
 		}
 	}
-	if names == nil || s.decides(s.root, args, make(map[*node]bool)) {
+	if names == nil || s.decides(m, s.root, args, make(map[*node]bool)) {
 		return nil
 	}
 	return names
@@ -56,12 +62,12 @@ type declarations struct {
 	decided  bool // there is a decision that holds for all values
 }
 
-func (d *declarations) has(name string) bool {
+func (d *declarations) has(m *meter, name string) bool {
 	if d.names[name] {
 		return true
 	}
 	for _, p := range d.patterns {
-		if p.MatchString(name) {
+		if m.matches(p, name) {
 			return true
 		}
 	}
@@ -118,13 +124,18 @@ func (n *node) everywhere(f func(*node) bool) {
 	}
 }
 
-// declares reports whether n or a subschema of the same value names a property.
-func declares(n *node, name string) bool {
+// declares reports whether n or a subschema of the same value names a property,
+// as one that it may have or as one that it must.
+func (w *walk) declares(n *node, name string) bool {
 	found := false
 	n.everywhere(func(n *node) bool {
+		if !w.spend(1 + len(n.required)/itemsPerWork) {
+			return false
+		}
 		_, found = n.properties[name]
+		found = found || slices.Contains(n.required, name)
 		for _, p := range n.patterns {
-			found = found || p.pattern.MatchString(name)
+			found = found || w.matches(p.pattern, name)
 		}
 		return !found
 	})
@@ -133,23 +144,25 @@ func declares(n *node, name string) bool {
 
 // decides reports whether the schema itself says what becomes of other names in
 // these args.
-func (s *Schema) decides(n *node, args value.Value, seen map[*node]bool) bool {
-	if seen[n] {
+func (s *Schema) decides(m *meter, n *node, args value.Value, seen map[*node]bool) bool {
+	if seen[n] || !m.spend(1) {
 		return false
 	}
 	seen[n] = true
 	if n.additional != nil || n.unevaluatedProperties != nil {
 		return true
 	}
-	for _, m := range slices.Concat(n.also(), []*node{n.dynamicRef, n.recursiveRef}) {
-		if m != nil && s.decides(m, args, seen) {
+	for _, sub := range slices.Concat(n.also(), []*node{n.dynamicRef, n.recursiveRef}) {
+		if sub != nil && s.decides(m, sub, args, seen) {
 			return true
 		}
 	}
-	chosen := func(m *node) bool { return (&Schema{root: m, dynamic: s.dynamic, marks: s.marks}).Fits(args) }
+	chosen := func(sub *node) bool {
+		return (&Schema{root: sub, dynamic: s.dynamic, marks: s.marks}).fits(m, args)
+	}
 	for _, branches := range [][]*node{n.any, n.one} {
-		for _, m := range branches {
-			if chosen(m) && s.decides(m, args, seen) {
+		for _, sub := range branches {
+			if chosen(sub) && s.decides(m, sub, args, seen) {
 				return true
 			}
 		}
@@ -158,11 +171,11 @@ func (s *Schema) decides(n *node, args value.Value, seen map[*node]bool) bool {
 		branch := n.otherway
 		if chosen(n.cond) {
 			branch = n.then
-			if s.decides(n.cond, args, seen) {
+			if s.decides(m, n.cond, args, seen) {
 				return true
 			}
 		}
-		return branch != nil && s.decides(branch, args, seen)
+		return branch != nil && s.decides(m, branch, args, seen)
 	}
 	return false
 }

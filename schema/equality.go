@@ -7,31 +7,17 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
-// equal compares as JSON Schema does: numbers by their value.
-func (e *evaluation) equal(v, want value.Value) verdict {
-	if v.Kind() != want.Kind() {
-		return fails
+// among judges whether v is one of n's enum, numbers being compared by their
+// value.
+func (e *evaluation) among(n *node, v value.Value) verdict {
+	if k := v.Kind(); (k == value.List || k == value.Object) && e.holes != nil && e.open() {
+		e.spend(len(n.enum) / itemsPerWork)
+		return min(maybe, truth(slices.ContainsFunc(n.enum, func(want value.Value) bool {
+			return want.Kind() == k && want.Len() == v.Len()
+		})))
 	}
-	switch v.Kind() {
-	case value.List, value.Object:
-		if v.Len() != want.Len() {
-			return fails
-		}
-		if e.holes != nil && e.open() {
-			return maybe
-		}
-		e.spend((v.Size() + want.Size()) / bytesPerWork)
-		return truth(slices.Equal(normal(nil, v), normal(nil, want)))
-	case value.Number:
-		a, _ := v.Number()
-		b, _ := want.Number()
-		return truth(a == b || parse(a).equal(parse(b)))
-	case value.String:
-		// Both texts were written with minimal escapes, so that equal strings
-		// have equal text.
-		return truth(v.String() == want.String())
-	}
-	return truth(v.String() == want.String())
+	var room [64]byte
+	return truth(e.meter.spend(v.Size()/normalPerWork) && n.listed[string(normal(room[:0], v))])
 }
 
 func truth(b bool) verdict {

@@ -2,8 +2,8 @@ package schema
 
 import (
 	"fmt"
-	"math"
 	"strconv"
+	"strings"
 
 	"github.com/callsheet/callsheet/value"
 )
@@ -26,58 +26,51 @@ type operand struct {
 	from *node
 }
 
-const (
-	// The work of one judgement, in subschemas applied, may grow with the size
-	// of the value and no faster: anyOf over recursive references would
-	// otherwise double it at each level (spec/hostile.md 22).
-	workFloor   = 1 << 17
-	workPerByte = 4
-	// maxFrames bounds the stack, which grows with the nesting of the value
-	// times the references on the way.
-	maxFrames = 100_000
-	// Applying a subschema takes about 50 ns. For as long a pattern goes through
-	// so many of its states, and two values are compared over so many bytes.
-	statesPerWork = 8
-	bytesPerWork  = 64
-)
+// maxFrames bounds the stack, which grows with the nesting of the value times
+// the references on the way.
+const maxFrames = 100_000
 
 // An evaluation is one judgement of one value.
 type evaluation struct {
 	schema *Schema
 	holes  map[string]*Schema
+	meter  *meter
 	path   []step
+	at     []byte // the pointer that path makes, if there are holes
 	scope  []*resource
 	naming bool // the value is the name of a property
-	work   int
 	frames int
-	over   string // why the judgement was given up
+	deep   bool // maxFrames was reached
 }
 
 // A step is one token on the way to the value that is judged.
 type step struct {
 	key   string
 	index int // -1: key
+	from  int // where its token begins in the pointer
 }
 
-func (s *Schema) evaluation(v value.Value) *evaluation {
-	work := workFloor
-	if v.Size() < (math.MaxInt-workFloor)/workPerByte {
-		work += v.Size() * workPerByte
+func (s *Schema) evaluation(m *meter) *evaluation { return &evaluation{schema: s, meter: m} }
+
+// gaveUp is why the judgement was given up, "" when it was not.
+func (e *evaluation) gaveUp() string {
+	if e.deep {
+		return "the value and its schema nest too deep to be judged"
 	}
-	return &evaluation{schema: s, work: work}
+	if e.meter.over {
+		return "judging this value by its schema takes too much work; simplify the schema's anyOf, oneOf or pattern"
+	}
+	return ""
 }
 
 // spend takes from the bounded work.
-func (e *evaluation) spend(n int) {
-	if e.work -= n; e.work < 0 && e.over == "" {
-		e.over = "judging this value by its schema takes too much work; simplify the schema's anyOf, oneOf or pattern"
-	}
-}
+func (e *evaluation) spend(n int) { e.meter.spend(n) }
 
 // operand is v as it stands at the current path.
 func (e *evaluation) operand(v value.Value) operand {
 	if e.holes != nil && v.Kind() == value.String {
-		if s, ok := e.holes[e.pointer()]; ok {
+		e.spend(len(e.at) / bytesPerWork)
+		if s, ok := e.holes[string(e.at)]; ok {
 			if s == nil {
 				return operand{v: v, hole: true}
 			}
@@ -87,25 +80,49 @@ func (e *evaluation) operand(v value.Value) operand {
 	return operand{v: v}
 }
 
+func (e *evaluation) enter(key string, index int) {
+	s := step{key, index, len(e.at)}
+	e.path = append(e.path, s)
+	if e.holes != nil {
+		e.at = e.appendStep(e.at, s)
+	}
+}
+
+func (e *evaluation) leave() {
+	last := len(e.path) - 1
+	e.at, e.path = e.at[:e.path[last].from], e.path[:last]
+}
+
+// pointer is where the current value stands.
 func (e *evaluation) pointer() string {
+	if e.holes != nil {
+		e.spend(len(e.at) / bytesPerWork)
+		return string(e.at)
+	}
 	var b []byte
 	for _, s := range e.path {
-		b = append(b, '/')
-		if s.index >= 0 {
-			b = strconv.AppendInt(b, int64(s.index), 10)
-		} else {
-			b = append(b, value.EscapePointer(s.key)...)
-		}
+		b = e.appendStep(b, s)
 	}
 	return string(b)
 }
 
-func (e *evaluation) enter(key string, index int) { e.path = append(e.path, step{key, index}) }
-func (e *evaluation) leave()                      { e.path = e.path[:len(e.path)-1] }
+func (e *evaluation) appendStep(b []byte, s step) []byte {
+	b = append(b, '/')
+	if s.index >= 0 {
+		return strconv.AppendInt(b, int64(s.index), 10)
+	}
+	e.spend(len(s.key) / bytesPerWork)
+	return append(b, value.EscapePointer(s.key)...)
+}
+
+// unread reports whether nobody reads another fault, so that none need be put
+// into words.
+func unread(out *[]Fault) bool { return out == nil || len(*out) >= MaxFaults }
 
 // fault notes that the current value fails a keyword of n.
 func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args ...any) verdict {
-	if out != nil && len(*out) < MaxFaults {
+	if !unread(out) {
+		e.spend(faultWork)
 		*out = append(*out, Fault{e.pointer(), n.at + keyword, e.subject() + " " + fmt.Sprintf(format, args...)})
 	}
 	return fails
@@ -115,7 +132,7 @@ func (e *evaluation) fault(out *[]Fault, n *node, keyword, format string, args .
 // evaluated to m (nil: nobody asks).
 func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict {
 	switch {
-	case e.over != "":
+	case e.meter.over || e.deep:
 		return maybe
 	case n.empty:
 		return fits
@@ -124,7 +141,7 @@ func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict 
 	}
 	e.spend(1)
 	if e.frames++; e.frames > maxFrames {
-		e.over = "the value and its schema nest too deep to be judged"
+		e.deep = true
 	}
 	pushed := e.schema.dynamic && n.resource != nil
 	if pushed {
@@ -155,18 +172,21 @@ func (e *evaluation) judge(n *node, op operand, out *[]Fault, m *marks) verdict 
 // A value of the wrong type, or outside the enum, has no further faults that are
 // worth reading.
 func (e *evaluation) literal(n *node, v value.Value, out *[]Fault, m *marks) (r verdict, wrong bool) {
+	if v.Kind() == value.Number {
+		e.spend(v.Size() / bytesPerWork) // its digits are looked at
+	}
 	if n.types != 0 && n.types&typeOf(v) == 0 {
+		if unread(out) {
+			return fails, true
+		}
 		return e.fault(out, n, "/type", "%s", mistyped(v, n.types)), true
 	}
 	r = fits
 	if n.enum != nil {
-		r = fails
-		for _, want := range n.enum {
-			if r = max(r, e.equal(v, want)); r == fits {
-				break
-			}
-		}
-		if r == fails && n.isConst {
+		r = e.among(n, v)
+		if r == fails && unread(out) {
+			return fails, true
+		} else if r == fails && n.isConst {
 			return e.fault(out, n, "/const", "is %s, the schema says %s", describe(v), value.Excerpt(n.enum[0].String())), true
 		} else if r == fails {
 			return e.fault(out, n, "/enum", "is %s, the schema allows %s", describe(v), alternatives(n.enum)), true
@@ -222,9 +242,10 @@ func (e *evaluation) holds(i int) bool {
 
 // open reports whether the current value is or has a hole.
 func (e *evaluation) open() bool {
+	e.spend(len(e.holes) * (1 + len(e.at)/bytesPerWork))
 	at := e.pointer()
 	for p := range e.holes {
-		if len(p) >= len(at) && p[:len(at)] == at && (len(p) == len(at) || p[len(at)] == '/') {
+		if rest, ok := strings.CutPrefix(p, at); ok && (rest == "" || rest[0] == '/') {
 			return true
 		}
 	}

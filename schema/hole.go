@@ -13,9 +13,12 @@ func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
 	}
 	have := from.possible
 	if n.types != 0 && n.types&have == 0 {
+		if unread(out) {
+			return fails
+		}
 		return e.fault(out, n, "/type", "is a reference to %s, the schema says %s", have.article(), n.types)
 	}
-	if vals := from.values(); vals != nil {
+	if vals := e.values(from); vals != nil {
 		return e.listed(n, vals, out)
 	}
 	r := maybe
@@ -27,7 +30,7 @@ func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
 		r = min(r, e.holeObject(n, from, out))
 	case typeList:
 		least := 0
-		from.conjuncts(func(c *node) {
+		e.conjuncts(from, func(c *node) {
 			if c.minItems != nil {
 				least = max(least, *c.minItems)
 			}
@@ -38,7 +41,7 @@ func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
 				sub = n.prefix[i]
 			}
 			if sub != nil {
-				r = min(r, e.holePart(sub, "", i, from.item(i), out))
+				r = min(r, e.holePart(sub, "", i, e.walk().item(from, i), out))
 			}
 		}
 	}
@@ -49,6 +52,9 @@ func (e *evaluation) hole(n *node, from *node, out *[]Fault) verdict {
 func (e *evaluation) listed(n *node, vals []value.Value, out *[]Fault) verdict {
 	sure, possible := 0, 0
 	for _, v := range vals {
+		if !e.meter.spend(1) {
+			return maybe
+		}
 		r, _ := e.literal(n, v, nil, nil)
 		if r == fits {
 			sure++
@@ -58,6 +64,8 @@ func (e *evaluation) listed(n *node, vals []value.Value, out *[]Fault) verdict {
 		}
 	}
 	switch {
+	case possible == 0 && unread(out):
+		return fails
 	case possible == 0:
 		return e.fault(out, n, "", "is a reference to one of %s, none of which fits", alternatives(vals))
 	case sure == len(vals):
@@ -70,12 +78,18 @@ func (e *evaluation) listed(n *node, vals []value.Value, out *[]Fault) verdict {
 func (e *evaluation) holeObject(n *node, from *node, out *[]Fault) verdict {
 	r := fits
 	for _, name := range n.required {
-		if _, possible := from.property(name); !possible {
+		if !e.meter.spend(1) {
+			return maybe
+		}
+		if _, possible := e.walk().property(from, name); !possible {
 			r = e.missing(n, "/required", name, " in what the reference stands for", out)
 		}
 	}
-	from.conjuncts(func(c *node) {
+	e.conjuncts(from, func(c *node) {
 		for _, name := range c.required {
+			if !e.meter.spend(1) {
+				return
+			}
 			sub, known := n.properties[name]
 			if !known && len(n.patterns) == 0 {
 				sub = n.additional
@@ -83,7 +97,7 @@ func (e *evaluation) holeObject(n *node, from *node, out *[]Fault) verdict {
 			if sub == nil {
 				continue
 			}
-			part, _ := from.property(name)
+			part, _ := e.walk().property(from, name)
 			r = min(r, e.holePart(sub, name, -1, part, out))
 		}
 	})
@@ -128,10 +142,21 @@ func (n *node) conjuncts(f func(*node)) {
 	}
 }
 
-// values are the only values that fit n, nil when there is no such list.
-func (n *node) values() []value.Value {
-	var vals []value.Value
+// conjuncts is [node.conjuncts], paid for.
+func (e *evaluation) conjuncts(n *node, f func(*node)) {
 	n.conjuncts(func(c *node) {
+		e.spend(1)
+		f(c)
+	})
+}
+
+// walk goes on through the schema of a hole with the work that is left.
+func (e *evaluation) walk() *walk { return &walk{e.meter} }
+
+// values are the only values that fit n, nil when there is no such list.
+func (e *evaluation) values(n *node) []value.Value {
+	var vals []value.Value
+	e.conjuncts(n, func(c *node) {
 		if vals == nil {
 			vals = c.enum
 		}

@@ -14,6 +14,7 @@ func (e *evaluation) list(n *node, v value.Value, out *[]Fault, m *marks) verdic
 		r = min(r, e.distinct(n, v, out))
 	}
 	if len(n.prefix) > 0 || n.rest != nil {
+		e.spend(v.Len() / itemsPerWork)
 		for i, item := range v.Elements() {
 			sub := n.rest
 			if i < len(n.prefix) {
@@ -47,6 +48,7 @@ func (e *evaluation) child(n *node, key string, index int, v value.Value, out *[
 }
 
 func (e *evaluation) contains(n *node, v value.Value, out *[]Fault, m *marks) verdict {
+	e.spend(v.Len() / itemsPerWork)
 	sure, possible := 0, 0
 	for i, item := range v.Elements() {
 		r := e.child(n.contains, "", i, item, nil)
@@ -78,6 +80,9 @@ func (e *evaluation) contains(n *node, v value.Value, out *[]Fault, m *marks) ve
 
 // distinct judges uniqueItems.
 func (e *evaluation) distinct(n *node, v value.Value, out *[]Fault) verdict {
+	if !e.meter.spend(v.Size() / normalPerWork) {
+		return maybe
+	}
 	r := fits
 	seen := make(map[string]int, v.Len())
 	for i, item := range v.Elements() {

@@ -17,6 +17,7 @@ type node struct {
 
 	types    typeSet // 0: not said
 	enum     []value.Value
+	listed   map[string]bool // those of enum, as normal writes them
 	isConst  bool
 	format   string
 	inFormat func(text string) bool

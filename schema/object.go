@@ -10,6 +10,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 	if n.maxProperties != nil && v.Len() > *n.maxProperties {
 		r = e.fault(out, n, "/maxProperties", "has %d properties, the most is %d", v.Len(), *n.maxProperties)
 	}
+	e.spend(len(n.required))
 	for _, name := range n.required {
 		if _, ok := v.Get(name); !ok {
 			r = e.missing(n, "/required", name, "", out)
@@ -19,6 +20,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 		if _, ok := v.Get(d.name); !ok {
 			continue
 		}
+		e.spend(1 + len(d.need))
 		for _, name := range d.need {
 			if _, ok := v.Get(name); !ok {
 				r = e.missing(n, "/dependentRequired/"+value.EscapePointer(d.name), name, ", which "+value.Quoted(d.name)+" asks for", out)
@@ -28,6 +30,7 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 	if r == fails && out == nil {
 		return r
 	}
+	e.spend(v.Len() / itemsPerWork)
 	if n.names != nil {
 		for name := range v.Members() {
 			r = min(r, e.name(n, name, out))
@@ -42,14 +45,17 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 			r = min(r, e.child(sub, name, -1, member, out))
 		}
 		for _, p := range n.patterns {
-			if e.matches(p.pattern, name) {
+			if e.meter.matches(p.pattern, name) {
 				known = true
 				r = min(r, e.child(p.node, name, -1, member, out))
 			}
 		}
 		if !known && n.additional != nil {
 			known = true
-			if n.additional.never {
+			if n.additional.never && unread(out) {
+				return fails
+			} else if n.additional.never {
+				e.spend(len(n.properties)) // they are listed
 				e.enter(name, -1)
 				r = e.fault(out, n, "/additionalProperties", "is not declared; the schema has %s", n.listing())
 				e.leave()
@@ -68,7 +74,8 @@ func (e *evaluation) object(n *node, v value.Value, out *[]Fault, m *marks) verd
 }
 
 func (e *evaluation) missing(n *node, keyword, name, why string, out *[]Fault) verdict {
-	if out != nil && len(*out) < MaxFaults {
+	if !unread(out) {
+		e.spend(faultWork)
 		*out = append(*out, Fault{e.pointer(), n.at + keyword, "missing property " + value.Quoted(name) + why})
 	}
 	return fails

@@ -6,58 +6,102 @@ import (
 	"github.com/callsheet/callsheet/value"
 )
 
+// A Presence says whether a path can be in the values that fit a schema.
+type Presence uint8
+
+// The presences.
+const (
+	Impossible Presence = iota // no value that fits has it
+	Unlikely                   // only with an undeclared key that itself holds a dot
+	Possible                   // it may be there; of what is there the schema says nothing
+	Known                      // the schema says what is there, if anything is
+)
+
+// String is the presence in one word.
+func (p Presence) String() string {
+	return [...]string{"impossible", "unlikely", "possible", "known"}[p]
+}
+
 // At follows a path as [value.Value.Lookup] does (spec/plan.md §2), but through
 // the schema: what a reference into a value that fits s may find. sub is the
-// schema of what it finds, nil when the schema says nothing of it; known says
-// whether it does. possible is false when no value that fits s has such a path.
+// schema of what it finds, nil unless that is Known.
 //
 // Where an undeclared property is allowed, it may be anything. Only a key that
 // itself holds a dot is not assumed beside a declared one: "a.b" is the member b
-// of a declared a, unless "a.b" is declared.
-func (s *Schema) At(path string) (sub *Schema, known, possible bool) {
-	if s == nil || s.root.trivial() {
-		return nil, false, true
-	}
-	w := &walk{budget: maxWalk}
-	n, possible := w.follow(s.root, path)
-	if !possible {
-		return nil, false, false
-	}
-	if n == nil || n.empty {
-		return nil, false, true
-	}
-	return &Schema{root: n, dynamic: s.dynamic, marks: s.marks}, true, true
+// of a declared a, unless the schema names "a.b". Where a cannot have a b, such a
+// key may still be what is meant: the path is Possible if the schema says that
+// there are other properties, and else Unlikely.
+func (s *Schema) At(path string) (sub *Schema, p Presence) {
+	return s.at(newMeter(maxWalk), path)
 }
 
-// maxWalk bounds how many subschemas one path is followed through; beyond it
-// nothing is known.
-const maxWalk = 10_000
+func (s *Schema) at(m *meter, path string) (*Schema, Presence) {
+	if s == nil || s.root.trivial() {
+		return nil, Possible
+	}
+	n, p := (&walk{m}).follow(s.root, path)
+	switch {
+	case m.over:
+		return nil, Possible // nothing is known
+	case p != Known:
+		return nil, p
+	}
+	return &Schema{root: n, dynamic: s.dynamic, marks: s.marks}, Known
+}
 
-type walk struct{ budget int }
+// maxWalk bounds the work of following one path; beyond it nothing is known.
+const maxWalk = 1 << 14
 
-// follow returns what the values at path must fit, nil for anything.
-func (w *walk) follow(n *node, path string) (*node, bool) {
-	if n == nil || n.empty {
-		return nil, true
+// A walk goes through a schema as values that fit it would be gone through. When
+// its work is used up it finds everything possible.
+type walk struct{ *meter }
+
+// follow returns what the values at path must fit: a node when that is known.
+func (w *walk) follow(n *node, path string) (*node, Presence) {
+	if n.trivial() || !w.spend(1+len(path)/bytesPerWork) {
+		return nil, Possible
 	}
 	head, tail, more := strings.Cut(path, ".")
 	var found []*node
-	sub, possible := w.step(n, head)
-	if possible && more {
-		sub, possible = w.follow(sub, tail)
-	}
-	if possible {
-		found = append(found, sub)
-	}
-	if more && (!declares(n, head) || declares(n, path)) {
-		if sub, ok := w.property(n, path); ok {
+	best := Impossible
+	if sub, possible := w.step(n, head); possible {
+		best = Possible
+		if more && sub != nil {
+			sub, best = w.follow(sub, tail)
+		}
+		if best >= Possible {
 			found = append(found, sub)
 		}
 	}
-	if len(found) == 0 {
-		return nil, false
+	if more && (w.declares(n, path) || !w.declares(n, head)) {
+		if sub, ok := w.property(n, path); ok {
+			found = append(found, sub)
+		}
+	} else if more && len(found) == 0 {
+		if _, ok := w.property(n, path); ok && w.extends(n) {
+			best = Possible
+		} else if ok {
+			best = max(best, Unlikely)
+		}
 	}
-	return union(found), true
+	if len(found) == 0 {
+		return nil, best
+	}
+	if u := w.union(found); !u.trivial() {
+		return u, Known
+	}
+	return nil, Possible
+}
+
+// extends reports whether n says that there are properties beside the declared
+// ones.
+func (w *walk) extends(n *node) bool {
+	found := false
+	n.everywhere(func(m *node) bool {
+		found = m.additional != nil && !m.additional.never || m.unevaluatedProperties != nil && !m.unevaluatedProperties.never
+		return !found && w.spend(1)
+	})
+	return found
 }
 
 // step goes one token down: into an object by a name, into a list by an index.
@@ -69,34 +113,34 @@ func (w *walk) step(n *node, token string) (*node, bool) {
 		}
 	}
 	if i, ok := value.Index(token); ok && n.possible&typeList != 0 {
-		if sub, ok := w.into(n, func(n *node) (*node, bool) { return n.ownItem(i) }); ok {
+		if sub, ok := w.into(n, func(n *node) (*node, bool) { return w.ownItem(n, i) }); ok {
 			found = append(found, sub)
 		}
 	}
 	if len(found) == 0 {
 		return nil, false
 	}
-	return union(found), true
+	return w.union(found), true
 }
 
 func (w *walk) property(n *node, name string) (*node, bool) {
 	if n.possible&typeObject == 0 {
 		return nil, false
 	}
-	if n.unevaluatedProperties != nil && n.unevaluatedProperties.never && !declares(n, name) && !n.evaluatesOthers() {
+	if n.unevaluatedProperties != nil && n.unevaluatedProperties.never && !w.declares(n, name) && !w.evaluatesOthers(n) {
 		return nil, false
 	}
-	return w.into(n, func(n *node) (*node, bool) { return n.ownProperty(name) })
+	return w.into(n, func(n *node) (*node, bool) { return w.ownProperty(n, name) })
 }
 
 // evaluatesOthers reports whether some subschema of the same value may evaluate
 // properties that none names, so that unevaluatedProperties does not see them.
-func (n *node) evaluatesOthers() bool {
+func (w *walk) evaluatesOthers(n *node) bool {
 	found := false
 	n.everywhere(func(m *node) bool {
 		found = m.additional != nil || m != n && m.unevaluatedProperties != nil || len(m.dependentSchemas) > 0 ||
 			m.dynamicRef != nil || m.recursiveRef != nil
-		return !found
+		return !found && w.spend(1)
 	})
 	return found
 }
@@ -104,7 +148,7 @@ func (n *node) evaluatesOthers() bool {
 // into asks every subschema that judges the same value what it says of a part,
 // and joins the answers: all of those that must hold, one of those that may.
 func (w *walk) into(n *node, own func(*node) (*node, bool)) (*node, bool) {
-	if w.budget--; w.budget < 0 {
+	if !w.spend(1) {
 		return nil, true
 	}
 	sub, possible := own(n)
@@ -136,20 +180,20 @@ func (w *walk) into(n *node, own func(*node) (*node, bool)) (*node, bool) {
 		if len(found) == 0 {
 			return nil, false
 		}
-		parts = append(parts, union(found))
+		parts = append(parts, w.union(found))
 	}
-	both := intersection(parts)
+	both := w.intersection(parts)
 	return both, both == nil || both.possible != 0
 }
 
 // ownProperty is what n itself says of a property: nil for nothing, false when
 // there cannot be one.
-func (n *node) ownProperty(name string) (*node, bool) {
+func (w *walk) ownProperty(n *node, name string) (*node, bool) {
 	if n.possible&typeObject == 0 {
 		return nil, false
 	}
 	if n.enum != nil {
-		return n.listed(func(v value.Value) (value.Value, bool) { return v.Get(name) })
+		return w.listed(n, func(v value.Value) (value.Value, bool) { return v.Get(name) })
 	}
 	if n.maxProperties != nil && *n.maxProperties == 0 {
 		return nil, false
@@ -160,7 +204,7 @@ func (n *node) ownProperty(name string) (*node, bool) {
 		parts = append(parts, sub)
 	}
 	for _, p := range n.patterns {
-		if p.pattern.MatchString(name) {
+		if w.matches(p.pattern, name) {
 			known = true
 			parts = append(parts, p.node)
 		}
@@ -168,17 +212,17 @@ func (n *node) ownProperty(name string) (*node, bool) {
 	if !known && n.additional != nil {
 		parts = append(parts, n.additional)
 	}
-	both := intersection(parts)
+	both := w.intersection(parts)
 	return both, both == nil || both.possible != 0
 }
 
 // ownItem is what n itself says of an item.
-func (n *node) ownItem(i int) (*node, bool) {
+func (w *walk) ownItem(n *node, i int) (*node, bool) {
 	if n.possible&typeList == 0 || n.maxItems != nil && i >= *n.maxItems {
 		return nil, false
 	}
 	if n.enum != nil {
-		return n.listed(func(v value.Value) (value.Value, bool) {
+		return w.listed(n, func(v value.Value) (value.Value, bool) {
 			if v.Kind() != value.List || i >= v.Len() {
 				return value.Value{}, false
 			}
@@ -193,34 +237,36 @@ func (n *node) ownItem(i int) (*node, bool) {
 }
 
 // listed is what the values of n's enum have at a part.
-func (n *node) listed(part func(value.Value) (value.Value, bool)) (*node, bool) {
-	found := &node{at: n.at}
+func (w *walk) listed(n *node, part func(value.Value) (value.Value, bool)) (*node, bool) {
+	var vals []value.Value
 	for _, v := range n.enum {
-		if p, ok := part(v); ok {
-			found.enum = append(found.enum, p)
+		p, ok := part(v)
+		if !ok {
+			continue
 		}
+		if !w.spend(1 + p.Size()/normalPerWork) {
+			return nil, true
+		}
+		vals = append(vals, p)
 	}
-	if found.enum == nil {
+	if vals == nil {
 		return nil, false
 	}
+	found := &node{at: n.at}
+	found.allow(vals)
 	found.possible = found.upperBound()
 	return found, true
 }
 
-// property is what values that fit n have under name.
-func (n *node) property(name string) (*node, bool) {
-	return (&walk{budget: maxWalk}).property(n, name)
-}
-
 // item is what values that fit n have at an index.
-func (n *node) item(i int) *node {
-	w := &walk{budget: maxWalk}
-	sub, _ := w.into(n, func(n *node) (*node, bool) { return n.ownItem(i) })
+func (w *walk) item(n *node, i int) *node {
+	sub, _ := w.into(n, func(n *node) (*node, bool) { return w.ownItem(n, i) })
 	return sub
 }
 
 // union is a node that any of ns fits; nil, which is anything, swallows the rest.
-func union(ns []*node) *node {
+func (w *walk) union(ns []*node) *node {
+	w.spend(len(ns))
 	for _, n := range ns {
 		if n == nil || n.empty {
 			return nil
@@ -235,7 +281,8 @@ func union(ns []*node) *node {
 }
 
 // intersection is a node that all of ns fit, nil when none says anything.
-func intersection(ns []*node) *node {
+func (w *walk) intersection(ns []*node) *node {
+	w.spend(len(ns))
 	var said []*node
 	for _, n := range ns {
 		if n != nil && !n.empty {

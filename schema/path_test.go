@@ -14,49 +14,55 @@ import (
 func TestHostile014_At(t *testing.T) {
 	for _, tt := range []struct {
 		schema, path string
-		known        bool
-		possible     bool
+		want         schema.Presence
 		is, isNot    string // a value that fits what is found, and one that does not
 	}{
-		{`{}`, "a.b", false, true, `1`, ``},
-		{`{"properties":{"a":{"type":"integer"}}}`, "a", true, true, `1`, `"x"`},
-		{`{"type":"object","properties":{"a":{"type":"integer"}}}`, "a.b", false, false, ``, ``},
-		{`{"type":"object","properties":{"a":{}}}`, "b", false, true, `1`, ``},
-		{`{"type":"object","properties":{"a":{}},"additionalProperties":false}`, "b", false, false, ``, ``},
-		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":false}`, "b", false, false, ``, ``},
-		{`{"allOf":[{"properties":{"a":{"type":"null"}}}],"unevaluatedProperties":false}`, "a", true, true, `null`, `1`},
-		{`{"type":"object","additionalProperties":{"type":"null"}}`, "b", true, true, `null`, `1`},
-		{`{"type":"object","patternProperties":{"^x":{"type":"null"}},"additionalProperties":false}`, "x1", true, true, `null`, `1`},
-		{`{"type":"object","patternProperties":{"^x":{"type":"null"}},"additionalProperties":false}`, "y", false, false, ``, ``},
-		{`{"type":"string"}`, "x", false, false, ``, ``},
-		{`{"type":"array","items":{"type":"string"}}`, "0", true, true, `"x"`, `1`},
-		{`{"type":"array","items":{"type":"string"}}`, "01", false, false, ``, ``},
-		{`{"type":"array","items":{"type":"string"}}`, "name", false, false, ``, ``},
-		{`{"type":"array","prefixItems":[{"type":"null"}],"items":false}`, "0", true, true, `null`, `1`},
-		{`{"type":"array","prefixItems":[{"type":"null"}],"items":false}`, "1", false, false, ``, ``},
-		{`{"type":"array","maxItems":2}`, "2", false, false, ``, ``},
-		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{"type":"null"}],"additionalItems":{"type":"string"}}`, "1", true, true, `"x"`, `null`},
-		{`{"properties":{"l":{"type":"array","items":{"properties":{"id":{"type":"string"}}}}}}`, "l.3.id", true, true, `"x"`, `1`},
-		{`{"$ref":"#/$defs/t","$defs":{"t":{"type":"object","properties":{"next":{"$ref":"#/$defs/t"},"v":{"type":"null"}},"additionalProperties":false}}}`, "next.next.v", true, true, `null`, `1`},
-		{`{"anyOf":[{"type":"object","properties":{"a":{"type":"null"}}},{"type":"string"}]}`, "a", true, true, `null`, `1`},
-		{`{"anyOf":[{"type":"number"},{"type":"string"}]}`, "a", false, false, ``, ``},
-		{`{"oneOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{"type":"string"}}}]}`, "a", true, true, `"x"`, `1`},
-		{`{"allOf":[{"properties":{"a":{"type":["null","string"]}}},{"properties":{"a":{"type":["string","number"]}}}]}`, "a", true, true, `"x"`, `null`},
-		{`{"allOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{"type":"string"}}}]}`, "a", false, false, ``, ``},
-		{`{"properties":{"a":false}}`, "a", false, false, ``, ``},
-		{`{"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"a":{"type":"null"}}},"else":{"properties":{"a":{"type":"string"}}}}`, "a", true, true, `null`, `1`},
-		{`{"enum":[{"a":1},{"a":2,"b":3}]}`, "a", true, true, `2`, `3`},
-		{`{"enum":[{"a":1},{"a":2,"b":3}]}`, "c", false, false, ``, ``},
-		{`{"const":[["x"]]}`, "0.0", true, true, `"x"`, `"y"`},
+		{`{}`, "a.b", schema.Possible, `1`, ``},
+		{`{"properties":{"a":{"type":"integer"}}}`, "a", schema.Known, `1`, `"x"`},
+		{`{"type":"object","properties":{"a":{"type":"integer"}}}`, "a.b", schema.Unlikely, ``, ``},
+		{`{"type":"object","properties":{"a":{}}}`, "b", schema.Possible, `1`, ``},
+		{`{"type":"object","properties":{"a":{}},"additionalProperties":false}`, "b", schema.Impossible, ``, ``},
+		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":false}`, "b", schema.Impossible, ``, ``},
+		{`{"allOf":[{"properties":{"a":{"type":"null"}}}],"unevaluatedProperties":false}`, "a", schema.Known, `null`, `1`},
+		{`{"type":"object","additionalProperties":{"type":"null"}}`, "b", schema.Known, `null`, `1`},
+		{`{"type":"object","patternProperties":{"^x":{"type":"null"}},"additionalProperties":false}`, "x1", schema.Known, `null`, `1`},
+		{`{"type":"object","patternProperties":{"^x":{"type":"null"}},"additionalProperties":false}`, "y", schema.Impossible, ``, ``},
+		{`{"type":"string"}`, "x", schema.Impossible, ``, ``},
+		{`{"type":"array","items":{"type":"string"}}`, "0", schema.Known, `"x"`, `1`},
+		{`{"type":"array","items":{"type":"string"}}`, "01", schema.Impossible, ``, ``},
+		{`{"type":"array","items":{"type":"string"}}`, "name", schema.Impossible, ``, ``},
+		{`{"type":"array","prefixItems":[{"type":"null"}],"items":false}`, "0", schema.Known, `null`, `1`},
+		{`{"type":"array","prefixItems":[{"type":"null"}],"items":false}`, "1", schema.Impossible, ``, ``},
+		{`{"type":"array","maxItems":2}`, "2", schema.Impossible, ``, ``},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"array","items":[{"type":"null"}],"additionalItems":{"type":"string"}}`, "1", schema.Known, `"x"`, `null`},
+		{`{"properties":{"l":{"type":"array","items":{"properties":{"id":{"type":"string"}}}}}}`, "l.3.id", schema.Known, `"x"`, `1`},
+		{`{"$ref":"#/$defs/t","$defs":{"t":{"type":"object","properties":{"next":{"$ref":"#/$defs/t"},"v":{"type":"null"}},"additionalProperties":false}}}`, "next.next.v", schema.Known, `null`, `1`},
+		{`{"anyOf":[{"type":"object","properties":{"a":{"type":"null"}}},{"type":"string"}]}`, "a", schema.Known, `null`, `1`},
+		{`{"anyOf":[{"type":"number"},{"type":"string"}]}`, "a", schema.Impossible, ``, ``},
+		{`{"oneOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{"type":"string"}}}]}`, "a", schema.Known, `"x"`, `1`},
+		{`{"allOf":[{"properties":{"a":{"type":["null","string"]}}},{"properties":{"a":{"type":["string","number"]}}}]}`, "a", schema.Known, `"x"`, `null`},
+		{`{"allOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{"type":"string"}}}]}`, "a", schema.Impossible, ``, ``},
+		{`{"properties":{"a":false}}`, "a", schema.Impossible, ``, ``},
+		{`{"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"a":{"type":"null"}}},"else":{"properties":{"a":{"type":"string"}}}}`, "a", schema.Known, `null`, `1`},
+		{`{"enum":[{"a":1},{"a":2,"b":3}]}`, "a", schema.Known, `2`, `3`},
+		{`{"enum":[{"a":1},{"a":2,"b":3}]}`, "c", schema.Impossible, ``, ``},
+		{`{"const":[["x"]]}`, "0.0", schema.Known, `"x"`, `"y"`},
 		// Keys that hold dots.
-		{`{"properties":{"a.b":{"type":"null"}},"additionalProperties":false}`, "a.b", true, true, `null`, `1`},
-		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}},"a.b":{"type":"null"}}}`, "a.b", true, true, `null`, `1`},
-		{`{"properties":{"Exchange Rate":{"type":"number"}}}`, "Exchange Rate", true, true, `1`, `"x"`},
-		{`{"properties":{"items":{"type":"array"}}}`, "items.foo", false, false, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"additionalProperties":false}`, "a.b", schema.Impossible, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"additionalProperties":true}`, "a.b", schema.Possible, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"additionalProperties":{"type":"null"}}`, "a.b", schema.Possible, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"unevaluatedProperties":{"type":"null"}}`, "a.b", schema.Possible, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"required":["a.b"]}`, "a.b", schema.Possible, ``, ``},
+		{`{"properties":{"a":{"type":"integer"}},"maxProperties":0}`, "a.b", schema.Impossible, ``, ``},
+		{`{"properties":{"x":{"type":"object","properties":{"a":{"type":"integer"}}}},"additionalProperties":false}`, "x.a.b", schema.Unlikely, ``, ``},
+		{`{"properties":{"a.b":{"type":"null"}},"additionalProperties":false}`, "a.b", schema.Known, `null`, `1`},
+		{`{"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}},"a.b":{"type":"null"}}}`, "a.b", schema.Known, `null`, `1`},
+		{`{"properties":{"Exchange Rate":{"type":"number"}}}`, "Exchange Rate", schema.Known, `1`, `"x"`},
+		{`{"properties":{"items":{"type":"array"}}}`, "items.foo", schema.Unlikely, ``, ``},
 	} {
-		sub, known, possible := schema.MustCompile(tt.schema).At(tt.path)
-		if known != tt.known || possible != tt.possible || (sub != nil) != known {
-			t.Errorf("%s at %s: got %v, %v, %v; want %v, %v", tt.schema, tt.path, sub, known, possible, tt.known, tt.possible)
+		sub, got := schema.MustCompile(tt.schema).At(tt.path)
+		if got != tt.want || (sub != nil) != (got == schema.Known) {
+			t.Errorf("%s at %s: got %v, %v; want %v", tt.schema, tt.path, sub, got, tt.want)
 			continue
 		}
 		if tt.is != "" && !sub.Fits(value.MustParse(tt.is)) {
@@ -225,11 +231,11 @@ func TestAtIsSound(t *testing.T) {
 			return
 		}
 		paths(v, "", "", func(path, _ string, part value.Value) {
-			sub, known, possible := s.At(path)
-			if !possible {
-				t.Fatalf("%v fits %v and has %s, which At calls impossible", v, s.Value(), path)
+			sub, p := s.At(path)
+			if p == schema.Impossible || p == schema.Unlikely {
+				t.Fatalf("%v fits %v and has %s, which At calls %v", v, s.Value(), path, p)
 			}
-			if known && !sub.Fits(part) {
+			if p == schema.Known && !sub.Fits(part) {
 				t.Fatalf("%v fits %v, but %v at %s does not fit what At says: %v", v, s.Value(), part, path, sub.Validate(part))
 			}
 		})
@@ -295,13 +301,13 @@ func replace(v value.Value, pointer string, with value.Value) value.Value {
 
 func ExampleSchema_At() {
 	output := schema.MustCompile(`{"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}, "additionalProperties": false}`)
-	_, known, possible := output.At("items.0")
-	fmt.Println(known, possible)
-	_, known, possible = output.At("itms.0")
-	fmt.Println(known, possible)
+	for _, path := range []string{"items.0", "itms.0"} {
+		sub, presence := output.At(path)
+		fmt.Println(presence, sub.Fits(value.MustText("x")))
+	}
 	// Output:
-	// true true
-	// false false
+	// known true
+	// impossible true
 }
 
 func ExampleSchema_FitsWithHoles() {

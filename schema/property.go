@@ -21,7 +21,7 @@ func (s *Schema) Properties() []Property {
 		}
 	})
 	list := make([]Property, len(names))
-	w := &walk{budget: maxWalk}
+	w := &walk{newMeter(maxWalk)}
 	for i, name := range names {
 		list[i] = Property{Name: name, Types: "any", Required: required[name]}
 		if n, possible := w.property(s.root, name); possible && n != nil && n.possible != anyType {

@@ -16,20 +16,25 @@ func (e *evaluation) number(n *node, v value.Value, out *[]Fault) verdict {
 		return e.fault(out, n, "", "is the number %s, which goes beyond %d digits and is not compared", value.Excerpt(literal), maxMagnitude)
 	}
 	r := fits
+	wrong := func(keyword, format string, bound *decimal) {
+		if r = fails; !unread(out) {
+			e.fault(out, n, keyword, format, value.Excerpt(literal), value.Excerpt(bound.literal))
+		}
+	}
 	if n.minimum != nil && d.cmp(*n.minimum) < 0 {
-		r = e.fault(out, n, "/minimum", "is %s, the least is %s", value.Excerpt(literal), value.Excerpt(n.minimum.literal))
+		wrong("/minimum", "is %s, the least is %s", n.minimum)
 	}
 	if n.maximum != nil && d.cmp(*n.maximum) > 0 {
-		r = e.fault(out, n, "/maximum", "is %s, the most is %s", value.Excerpt(literal), value.Excerpt(n.maximum.literal))
+		wrong("/maximum", "is %s, the most is %s", n.maximum)
 	}
 	if n.above != nil && d.cmp(*n.above) <= 0 {
-		r = e.fault(out, n, "/exclusiveMinimum", "is %s, it must be above %s", value.Excerpt(literal), value.Excerpt(n.above.literal))
+		wrong("/exclusiveMinimum", "is %s, it must be above %s", n.above)
 	}
 	if n.below != nil && d.cmp(*n.below) >= 0 {
-		r = e.fault(out, n, "/exclusiveMaximum", "is %s, it must be below %s", value.Excerpt(literal), value.Excerpt(n.below.literal))
+		wrong("/exclusiveMaximum", "is %s, it must be below %s", n.below)
 	}
 	if n.multipleOf != nil && !d.multipleOf(*n.multipleOf) {
-		r = e.fault(out, n, "/multipleOf", "is %s, it must be a multiple of %s", value.Excerpt(literal), value.Excerpt(n.multipleOf.literal))
+		wrong("/multipleOf", "is %s, it must be a multiple of %s", n.multipleOf)
 	}
 	return r
 }
@@ -38,6 +43,7 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 	if n.minLength == nil && n.maxLength == nil && n.pattern == nil && n.inFormat == nil {
 		return fits
 	}
+	e.spend(v.Size() / bytesPerWork)
 	s, _ := v.Text()
 	r := fits
 	if n.minLength != nil || n.maxLength != nil {
@@ -49,17 +55,17 @@ func (e *evaluation) text(n *node, v value.Value, out *[]Fault) verdict {
 			r = e.fault(out, n, "/maxLength", "has %d characters, the most is %d", length, *n.maxLength)
 		}
 	}
-	if n.pattern != nil && !e.matches(n.pattern, s) {
+	if n.pattern != nil && !e.meter.matches(n.pattern, s) {
+		if unread(out) {
+			return fails
+		}
 		r = e.fault(out, n, "/pattern", "is %s, which does not match the pattern %s", value.Quoted(s), value.Quoted(n.pattern.String()))
 	}
-	if n.inFormat != nil && !n.inFormat(s) {
+	if n.inFormat != nil && e.meter.spend(len(s)/normalPerWork) && !n.inFormat(s) {
+		if unread(out) {
+			return fails
+		}
 		r = e.fault(out, n, "/format", "is %s, which is no %s", value.Quoted(s), value.Excerpt(n.format))
 	}
 	return r
-}
-
-// matches pays for the match before it is made.
-func (e *evaluation) matches(p *pattern, s string) bool {
-	e.spend(len(s) * p.states / statesPerWork)
-	return e.over == "" && p.MatchString(s)
 }

@@ -77,11 +77,11 @@ func (s *Schema) Validate(v value.Value) []Fault {
 	if s == nil || s.root.trivial() {
 		return nil
 	}
-	e := s.evaluation(v)
+	e := s.evaluation(newMeter(allowed(v)))
 	var out []Fault
 	e.judge(s.root, operand{v: v}, &out, e.newMarks(s.root))
-	if e.over != "" {
-		return []Fault{{Message: e.over}}
+	if why := e.gaveUp(); why != "" {
+		return []Fault{{Message: why}}
 	}
 	return inOrder(out)
 }
@@ -91,8 +91,12 @@ func (s *Schema) Fits(v value.Value) bool {
 	if s == nil || s.root.trivial() {
 		return true
 	}
-	e := s.evaluation(v)
-	return e.judge(s.root, operand{v: v}, nil, e.newMarks(s.root)) == fits && e.over == ""
+	return s.fits(newMeter(allowed(v)), v)
+}
+
+func (s *Schema) fits(m *meter, v value.Value) bool {
+	e := s.evaluation(m)
+	return e.judge(s.root, operand{v: v}, nil, e.newMarks(s.root)) == fits && e.gaveUp() == ""
 }
 
 // FitsWithHoles judges args some of whose strings are holes, named by their
@@ -104,14 +108,20 @@ func (s *Schema) FitsWithHoles(args value.Value, holes map[string]*Schema) []Fau
 	if len(holes) == 0 {
 		return s.Validate(args)
 	}
+	return s.fitsWithHoles(newMeter(allowed(args)), args, holes)
+}
+
+func (s *Schema) fitsWithHoles(m *meter, args value.Value, holes map[string]*Schema) []Fault {
 	if s == nil || s.root.trivial() {
 		return nil
 	}
-	e := s.evaluation(args)
-	e.holes = holes
+	e := s.evaluation(m)
+	if len(holes) > 0 {
+		e.holes = holes
+	}
 	var out []Fault
 	e.judge(s.root, e.operand(args), &out, e.newMarks(s.root))
-	if e.over != "" {
+	if e.gaveUp() != "" {
 		return nil // not certain
 	}
 	return inOrder(out)

@@ -136,14 +136,23 @@ func (t *translation) fillEnum(n *node, l *jsonschema.Schema) error {
 	default:
 		return nil
 	}
-	n.enum = make([]value.Value, len(list))
+	vals := make([]value.Value, len(list))
 	for i, x := range list {
 		var err error
-		if n.enum[i], err = fromRaw(x); err != nil {
+		if vals[i], err = fromRaw(x); err != nil {
 			return &CompileError{n.at, err.Error()}
 		}
 	}
+	n.allow(vals)
 	return nil
+}
+
+// allow makes vals the enum of n.
+func (n *node) allow(vals []value.Value) {
+	n.enum, n.listed = vals, make(map[string]bool, len(vals))
+	for _, v := range vals {
+		n.listed[string(normal(nil, v))] = true
+	}
 }
 
 func (t *translation) fillList(n *node, l *jsonschema.Schema) {

@@ -2,9 +2,7 @@ package terminal
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,71 +16,24 @@ const maxTail = 1 << 10
 // An AgentWatch follows one run of an agent. It writes a line for each round and
 // call; on a terminal a live line below them says what is going on now.
 type AgentWatch struct {
-	out *Output
-
-	mu      sync.Mutex
-	start   time.Time
-	round   int
-	calls   int
-	doing   string // what goes on, escaped
-	since   time.Time
-	tail    string // the end of the text that arrives
-	drawn   bool
-	held    bool
-	stop    chan struct{}
-	stopped sync.WaitGroup
+	view
+	start time.Time
+	round int
+	calls int
+	doing string // what goes on, escaped
+	since time.Time
+	tail  string // the end of the text that arrives
 }
 
 // WatchAgent begins to follow a run. Close must be called when it is over.
 func (o *Output) WatchAgent() *AgentWatch {
-	w := &AgentWatch{out: o, start: time.Now()}
-	if o.live {
-		w.stop = make(chan struct{})
-		w.stopped.Go(w.tick)
-	}
+	w := &AgentWatch{view: view{out: o}, start: time.Now()}
+	w.begin(w.line)
 	return w
 }
 
-func (w *AgentWatch) tick() {
-	t := time.NewTicker(redrawEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-w.stop:
-			return
-		case now := <-t.C:
-			w.mu.Lock()
-			w.draw(now)
-			w.mu.Unlock()
-		}
-	}
-}
-
 // Close ends the live line and leaves no trace of it.
-func (w *AgentWatch) Close() {
-	if w.stop != nil {
-		close(w.stop)
-		w.stopped.Wait()
-		w.stop = nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.erase()
-}
-
-// Hold takes the live line away until release is called: somebody else has the
-// screen.
-func (w *AgentWatch) Hold() (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.erase()
-	w.held = true
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.held = false
-	}
-}
+func (w *AgentWatch) Close() { w.close() }
 
 // Observe takes in an event; it is an agent's Watch.
 func (w *AgentWatch) Observe(e agent.Event) {
@@ -133,12 +84,8 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 	return ""
 }
 
-// draw puts the live line over the one before.
-func (w *AgentWatch) draw(now time.Time) {
-	if w.held {
-		return
-	}
-	width, _ := w.out.size()
+// line is the live view, one line.
+func (w *AgentWatch) line(now time.Time, width, _ int) []string {
 	line := fmt.Sprintf("round %d  %s  %s", w.round, plural(w.calls, "call"), short(now.Sub(w.start)))
 	if w.doing != "" {
 		line += "  " + w.doing + " " + short(now.Sub(w.since))
@@ -146,8 +93,7 @@ func (w *AgentWatch) draw(now time.Time) {
 	if text := strings.TrimSpace(w.tail); text != "" {
 		line += "  " + Escape(lastOf(text, width))
 	}
-	io.WriteString(w.out.w, eraseBelow+strong.Render(Fit(line, width-1)))
-	w.drawn = true
+	return []string{w.out.paint(strong, Fit(line, width-1))}
 }
 
 // lastOf is the end of a text, at most n characters of it.
@@ -158,11 +104,4 @@ func lastOf(text string, n int) string {
 		text = text[size:]
 	}
 	return text
-}
-
-func (w *AgentWatch) erase() {
-	if w.drawn {
-		io.WriteString(w.out.w, eraseBelow)
-		w.drawn = false
-	}
 }

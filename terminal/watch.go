@@ -3,9 +3,7 @@ package terminal
 import (
 	"container/list"
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/callsheet/callsheet/machine"
@@ -13,20 +11,10 @@ import (
 	"github.com/callsheet/callsheet/run"
 )
 
-const (
-	// redrawEvery is how often a live view moves: often enough for a clock with
-	// tenths of seconds.
-	redrawEvery = 100 * time.Millisecond
-	// eraseBelow moves to the start of the line and clears all from there on.
-	eraseBelow = "\r\x1b[J"
-)
-
 // A Watch follows one run. On a terminal it keeps one line for the run and one
 // for each call that is out; elsewhere it writes a line when something happens.
 type Watch struct {
-	out *Output
-
-	mu      sync.Mutex
+	view
 	steps   int // of the plan
 	waves   int
 	settled int
@@ -38,11 +26,6 @@ type Watch struct {
 	running list.List                // of *running, in the order in which they began
 	at      map[string]*list.Element // in running, by step: a step has one call at a time
 	first   map[string]time.Time
-	drawn   int       // lines of the live view on the screen
-	held    int       // how many others have the screen
-	last    time.Time // when it was drawn
-	stop    chan struct{}
-	stopped sync.WaitGroup
 }
 
 // running is a call that is out.
@@ -55,44 +38,20 @@ type running struct {
 
 // Watch begins to follow a run of p. Close must be called when it is over.
 func (o *Output) Watch(p *plan.Plan) *Watch {
-	w := &Watch{out: o, steps: len(p.Steps), wave: make(map[string]int, len(p.Steps)), first: make(map[string]time.Time), at: make(map[string]*list.Element), start: time.Now()}
+	w := &Watch{view: view{out: o}, steps: len(p.Steps), wave: make(map[string]int, len(p.Steps)), first: make(map[string]time.Time), at: make(map[string]*list.Element), start: time.Now()}
 	for i := range p.Steps {
 		w.wave[p.Steps[i].ID] = p.Steps[i].Wave
 		w.waves = max(w.waves, p.Steps[i].Wave+1)
 	}
-	if o.live {
-		w.stop = make(chan struct{})
-		w.stopped.Go(w.tick)
-	}
+	w.begin(w.lines)
 	return w
-}
-
-// tick redraws until the watch is closed.
-func (w *Watch) tick() {
-	t := time.NewTicker(redrawEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-w.stop:
-			return
-		case now := <-t.C:
-			w.mu.Lock()
-			w.draw(now)
-			w.mu.Unlock()
-		}
-	}
 }
 
 // Close ends the live view and leaves no trace of it.
 func (w *Watch) Close() {
-	if w.stop != nil {
-		close(w.stop)
-		w.stopped.Wait()
-		w.stop = nil
-	}
+	w.view.close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.erase()
 	if w.end.IsZero() {
 		w.end = time.Now()
 	}
@@ -209,55 +168,9 @@ func note(e run.Event) string {
 	return strings.Join(parts, " ")
 }
 
-// Hold takes the live view away until release is called: somebody else has the
-// screen. What happens meanwhile is taken in all the same.
-func (w *Watch) Hold() (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.erase()
-	w.held++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.held--
-	}
-}
-
-// draw puts the live view over the one before.
-func (w *Watch) draw(now time.Time) {
-	if w.held > 0 {
-		return
-	}
-	width, height := w.out.size()
-	lines := w.frame(now, width, height)
-	var b strings.Builder
-	b.WriteString(w.rewind())
-	for _, l := range lines {
-		b.WriteString(l)
-		b.WriteByte('\n')
-	}
-	w.drawn, w.last = len(lines), now
-	io.WriteString(w.out.w, b.String())
-}
-
-// rewind moves to the top of what was drawn and clears it.
-func (w *Watch) rewind() string {
-	if w.drawn == 0 {
-		return ""
-	}
-	return fmt.Sprintf("\x1b[%dA", w.drawn) + eraseBelow
-}
-
-func (w *Watch) erase() {
-	if w.drawn > 0 {
-		io.WriteString(w.out.w, w.rewind())
-		w.drawn = 0
-	}
-}
-
-// frame is the live view: a line for the run, and one for each call that is
+// lines are the live view: a line for the run, and one for each call that is
 // out, as many as fit. No line is wider than width.
-func (w *Watch) frame(now time.Time, width, height int) []string {
+func (w *Watch) lines(now time.Time, width, height int) []string {
 	deepest := 0
 	for at := w.running.Front(); at != nil; at = at.Next() {
 		r := at.Value.(*running)
@@ -271,12 +184,12 @@ func (w *Watch) frame(now time.Time, width, height int) []string {
 		head += fmt.Sprintf(", %d not ok", w.failed)
 	}
 	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
-	lines := []string{w.out.paint(strong, Fit(head, width-1))}
+	all := []string{w.out.paint(strong, Fit(head, width-1))}
 	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
 	for at := w.running.Front(); at != nil; at = at.Next() {
 		r := at.Value.(*running)
-		if len(lines) > room {
-			lines = append(lines, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", w.running.Len()-room), width-1)))
+		if len(all) > room {
+			all = append(all, w.out.paint(faint, Fit(fmt.Sprintf("  and %d more", w.running.Len()-room), width-1)))
 			break
 		}
 		line := fmt.Sprintf("  %s  %s  %s", Escape(r.step), Escape(r.tool), short(now.Sub(r.since)))
@@ -286,9 +199,9 @@ func (w *Watch) frame(now time.Time, width, height int) []string {
 		if r.note != "" {
 			line += "  " + r.note
 		}
-		lines = append(lines, Fit(line, width-1))
+		all = append(all, Fit(line, width-1))
 	}
-	return lines
+	return all
 }
 
 // short is a duration for people: 812ms, 3.4s, 2m05s.

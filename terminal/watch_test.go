@@ -120,14 +120,14 @@ output           d: 1
 func TestFrameFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1000, 0)
-		w := &Watch{out: New(&bytes.Buffer{}, 80, 24), wave: map[string]int{}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 9, waves: 3}
+		w := &Watch{view: view{out: New(&bytes.Buffer{}, 80, 24)}, wave: map[string]int{}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 9, waves: 3}
 		for range rapid.IntRange(0, 12).Draw(t, "running") {
 			step, text := rapid.String().Draw(t, "step"), rapid.String()
 			w.apply(run.Event{Kind: run.Called, Step: step, Tool: text.Draw(t, "tool"), Attempt: rapid.IntRange(1, 3).Draw(t, "attempt"), Time: now})
 			w.apply(run.Event{Kind: run.Noted, Step: step, Progress: tool.Progress{Done: rapid.Float64().Draw(t, "done"), Total: rapid.Float64().Draw(t, "total"), Message: text.Draw(t, "message")}})
 		}
 		width, height := rapid.IntRange(2, 200).Draw(t, "width"), rapid.IntRange(4, 30).Draw(t, "height")
-		lines := w.frame(now.Add(time.Second), width, height)
+		lines := w.lines(now.Add(time.Second), width, height)
 		if len(lines) >= height {
 			t.Fatalf("%d lines on a terminal of %d", len(lines), height)
 		}
@@ -141,12 +141,12 @@ func TestFrameFits(t *testing.T) {
 
 func TestFrame(t *testing.T) {
 	now := time.Unix(1000, 0)
-	w := &Watch{out: &Output{styled: true}, wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 5, waves: 3}
+	w := &Watch{view: view{out: &Output{styled: true}}, wave: map[string]int{"s2": 1}, first: map[string]time.Time{}, at: map[string]*list.Element{}, start: now, steps: 5, waves: 3}
 	w.apply(run.Event{Kind: run.Settled, Step: "s1", Status: machine.OK, Time: now})
 	w.apply(run.Event{Kind: run.Settled, Step: "s0", Status: machine.UnknownTool, Time: now})
 	w.apply(run.Event{Kind: run.Called, Step: "s2", Tool: "fetch", Attempt: 2, Time: now})
 	w.apply(run.Event{Kind: run.Noted, Step: "s2", Progress: tool.Progress{Done: 1, Total: 4, Message: "reading"}})
-	got := strings.Join(w.frame(now.Add(1500*time.Millisecond), 80, 24), "\n")
+	got := strings.Join(w.lines(now.Add(1500*time.Millisecond), 80, 24), "\n")
 	want := "\x1b[1mwave 2/3  2/5 steps, 1 not ok  1 call  1.5s\x1b[m\n  s2  fetch  1.5s  attempt 2  25% reading"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -242,8 +242,16 @@ func TestWatchKeepsTheCallsThatAreOut(t *testing.T) {
 		e.Time = now
 		w.Observe(e)
 	}
-	got := w.frame(now, 80, 24)
+	got := w.lines(now, 80, 24)
 	if len(got) != 2 || !strings.Contains(got[1], "b") || !strings.Contains(got[1], "half") {
 		t.Errorf("got %q, want the head and b with its note", got)
+	}
+}
+
+func TestAnAgentsLineIsNotStyledWhereNothingIs(t *testing.T) {
+	now := time.Now()
+	w := &AgentWatch{view: view{out: &Output{}}, start: now, round: 1}
+	if got := w.line(now, 80, 24); len(got) != 1 || got[0] != "round 1  0 calls  0ms" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -26,12 +26,19 @@ func (d *Declaration) CheckArgs(args value.Value) *Failure {
 	if len(faults) == 0 && len(undeclared) == 0 {
 		return nil
 	}
-	said := make([]string, 0, len(faults)+len(undeclared))
-	for _, name := range undeclared {
+	var said []string
+	for _, name := range undeclared[:min(len(undeclared), maxUndeclared)] {
 		said = append(said, d.undeclared(name))
+	}
+	if more := len(undeclared) - maxUndeclared; more > 0 {
+		said = append(said, fmt.Sprintf("and %d more that it does not declare", more))
 	}
 	return judged(CodeInvalidArgs, said, faults)
 }
+
+// maxUndeclared is how many undeclared args are told, each with what may have
+// been meant: that is looked for among all that the tool declares.
+const maxUndeclared = 10
 
 // Undeclared lists the args that neither the input schema nor the configuration
 // allows (spec/plan.md §3), in their order.

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -104,5 +105,17 @@ func BenchmarkCheckArgs(b *testing.B) {
 		if f := d.CheckArgs(args); f != nil {
 			b.Fatal(f)
 		}
+	}
+}
+
+func TestManyUndeclaredArgsAreCounted(t *testing.T) {
+	d := &tool.Declaration{Name: "t", Input: schema.MustCompile(`{"properties":{"to":{}}}`)}
+	var args []value.Member
+	for i := range 50_000 {
+		args = append(args, value.Member{Key: fmt.Sprint("ghost", i), Value: value.Int(1)})
+	}
+	f := d.CheckArgs(value.ObjectOf(args...))
+	if f == nil || strings.Count(f.Message, "declares no arg") != 10 || !strings.HasSuffix(f.Message, "; and 49990 more that it does not declare") {
+		t.Errorf("got %v, want ten names and how many more", f)
 	}
 }

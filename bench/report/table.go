@@ -18,12 +18,13 @@ var (
 	lone  = &suite{dir: ".", args: []string{"-bench", "^BenchmarkDurable|LoneChain|Journalling", "-benchtime", "3x", "-count", "8", "./record"}}
 	grown = &suite{dir: ".", args: []string{"-bench", "StoredRuns|Length", "-benchtime", "8x", "./record"}}
 	loop  = &suite{dir: ".", args: []string{"-bench", "Round|ThousandAgents", "-benchtime", "20x", "-count", "5", "./agent"}}
+	rules = &suite{dir: ".", args: []string{"-bench", "Decision$|Check500|LargeOutput", "-benchtime", "200ms", "-count", "10", "./policy"}}
 	dbos  = &suite{dir: "bench/dbos", args: []string{"-bench", ".", "-benchtime", "8x"}}
 
 	plays = &suite{dir: ".", args: []string{"-bench", "BenchmarkStep$", "-benchtime", "3000x", "-count", "3", "./world/session"}}
 	reads = &suite{dir: ".", args: []string{"-bench", "BenchmarkRead$|BenchmarkVerify$", "-benchtime", "3x", "-count", "3", "./world/episode", "./world/book"}}
 
-	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop, plays, reads}
+	suites = []*suite{inRun, turns, check, size, whole, lone, grown, dbos, loop, rules, plays, reads}
 )
 
 // A row of the table. Its figure is the best value of one metric, over that of
@@ -91,6 +92,9 @@ var rows = []row{
 	{what: "a round of 1 000 over one of 10", target: atMost(1.25), unit: "×", of: metric{name: "Round/1000", unit: "ns/round"}, over: metric{name: "Round/10", unit: "ns/round"}, suite: loop},
 	{what: "1 000 agents at once, in their 20th round: memory held", target: atMost(1000), unit: "MB", of: metric{name: "ThousandAgents", unit: "MiB", scale: 1.048576}, suite: loop},
 
+	{what: "a decision of the policy, with labels and five rules", target: atMost(5), unit: "µs", of: metric{name: "Decision", unit: "ns/op", scale: 1e-3}, suite: rules},
+	{what: "what the policy says of a plan of 500 steps before it runs", target: atMost(10), unit: "ms", of: metric{name: "Check500", unit: "ns/op", scale: milli}, suite: rules},
+	{what: "a decision about one value of an output of 10 MB, its label included", unit: "µs", of: metric{name: "LargeOutput", unit: "ns/op", scale: 1e-3}, suite: rules},
 	{what: "a step of a world by a rule, of 10 000 rules, on a state of 1 MB, without fsync", target: atMost(200), unit: "µs", of: metric{name: "Step/after=10", unit: "ns/op", scale: 1e-3}, suite: plays},
 	{what: "a step after 100 000 steps over one after 10", target: atMost(1.25), unit: "×", of: metric{name: "Step/after=100000", unit: "ns/op"}, over: metric{name: "Step/after=10", unit: "ns/op"}, suite: plays},
 	{what: "recordings read into episodes and slices", target: atLeast(50), unit: "MB/s", of: metric{name: "Read", unit: "MB/s", most: true}, suite: reads},
@@ -125,7 +129,7 @@ func tableOf(measured map[*suite]figures) (string, error) {
 func mark(s *suite) string {
 	for i, t := range suites {
 		if s == t {
-			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹"}[i]
+			return []string{"¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²"}[i]
 		}
 	}
 	return ""

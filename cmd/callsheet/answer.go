@@ -47,7 +47,7 @@ func (c *approveCmd) Run(a *app) error {
 	if err != nil {
 		return stored(err)
 	}
-	q, err := question(open, c.Step)
+	q, ask, err := question(open, c.Step)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *approveCmd) Run(a *app) error {
 		}
 	}
 	// Without a question there is nothing to show, and Decide says why.
-	if err := record.Decide(p.ctx, store, id, c.Step, record.Answer{Allow: true, Args: edited}, record.Options{}); err != nil {
+	if err := record.Decide(p.ctx, store, id, c.Step, record.Answer{Ask: ask, Allow: true, Args: edited}, record.Options{}); err != nil {
 		return stored(err)
 	}
 	if !c.Resume {
@@ -71,19 +71,19 @@ func (c *approveCmd) Run(a *app) error {
 }
 
 // question is the open ask of a step as it is shown, nil without one.
-func question(h *record.Questions, step string) (*terminal.Question, error) {
+func question(h *record.Questions, step string) (q *terminal.Question, ask value.Digest, err error) {
 	c, err := h.Catalogue()
 	if err != nil {
-		return nil, err
+		return nil, ask, err
 	}
 	for _, ask := range h.Asks() {
 		if ask.Step == step {
 			return &terminal.Question{
 				Run: ask.Run, Step: ask.Step, Tool: ask.Tool, Decl: c.Get(ask.Tool), Args: ask.Args, Code: ask.Code, Message: ask.Message, Expires: ask.Expires,
-			}, nil
+			}, ask.Digest, nil
 		}
 	}
-	return nil, nil
+	return nil, ask, nil
 }
 
 type denyCmd struct {
@@ -159,7 +159,7 @@ type approvalsCmd struct {
 const maxWaiting = 1000
 
 // Run lists what waits for a person.
-func (c *approvalsCmd) Run(a *app) error {
+func (c *approvalsCmd) Run(a *app) (err error) {
 	ctx := context.Background()
 	store, err := c.open(a)
 	if err != nil {
@@ -168,6 +168,7 @@ func (c *approvalsCmd) Run(a *app) error {
 	defer store.Close()
 	var asks []record.Ask
 	var lost [][2]string // run and step
+	unread := 0
 	decls := map[string]*tool.Declaration{}
 	// A run that goes on has open questions too, while other branches are busy.
 	for _, status := range []string{record.StatusWaiting, record.StatusRunning} {
@@ -180,13 +181,13 @@ func (c *approvalsCmd) Run(a *app) error {
 			if errors.Is(err, journal.ErrNoRun) || errors.Is(err, journal.ErrRemoved) {
 				continue
 			}
-			if err != nil {
-				a.err().Line("callsheet: %s", err)
-				continue
+			var cat *tool.Catalogue
+			if err == nil {
+				cat, err = h.Catalogue()
 			}
-			cat, err := h.Catalogue()
 			if err != nil {
 				a.err().Line("callsheet: run %s: %s", sum.ID, err)
+				unread++
 				continue
 			}
 			for _, ask := range h.Asks() {
@@ -200,11 +201,20 @@ func (c *approvalsCmd) Run(a *app) error {
 			}
 		}
 	}
+	if unread > 0 {
+		defer func() {
+			if err == nil {
+				err = fmt.Errorf("%d runs cannot be read, so not all that waits is listed", unread)
+			}
+		}()
+	}
 	if c.JSON {
 		return c.print(a, asks, lost)
 	}
 	if len(asks) == 0 && len(lost) == 0 {
-		a.out().Line("nothing waits for a person")
+		if unread == 0 {
+			a.out().Line("nothing waits for a person")
+		}
 		return nil
 	}
 	for _, g := range grouped(asks, decls) {

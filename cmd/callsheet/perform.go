@@ -238,6 +238,10 @@ func (p *performance) outcome(report *machine.Report, failed error) error {
 	return nil
 }
 
+// maxPaused is how many questions a run that pauses names with their commands: a
+// screenful.
+const maxPaused = 20
+
 // paused names the steps that wait for a person, and the commands that answer.
 func (p *performance) paused(report *machine.Report, resumable bool) error {
 	say := p.app.err().Line
@@ -251,11 +255,17 @@ func (p *performance) paused(report *machine.Report, resumable bool) error {
 			lost[step] = true
 		}
 	}
+	shown, more := 0, 0
 	for i := range report.Steps {
 		s := &report.Steps[i]
 		if s.Status != machine.Waiting || s.Cause != nil && s.Cause.Step != s.ID {
 			continue
 		}
+		if shown == maxPaused {
+			more++
+			continue
+		}
+		shown++
 		say("step %s waits for a person", s.ID)
 		switch {
 		case !resumable:
@@ -265,6 +275,13 @@ func (p *performance) paused(report *machine.Report, resumable bool) error {
 			say("  callsheet approve %s %s", report.Run, s.ID)
 			say("  callsheet deny %s %s --why TEXT", report.Run, s.ID)
 		}
+	}
+	switch {
+	case more == 0:
+	case resumable:
+		say("and %d more, which callsheet approvals lists", more)
+	default:
+		say("and %d more", more)
 	}
 	switch {
 	case resumable:

@@ -12,11 +12,11 @@ import (
 // every request: an object, or no value, without any of the reserved names.
 func CheckExtra(extra value.Value, reserved []string) error {
 	if !extra.IsZero() && extra.Kind() != value.Object {
-		return fmt.Errorf("Extra is a %s, not an object", extra.Kind())
+		return fmt.Errorf("the member Extra is a %s, not an object", extra.Kind())
 	}
 	for name := range extra.Members() {
 		if slices.Contains(reserved, name) {
-			return fmt.Errorf("Extra sets %q, which the adapter writes", name)
+			return fmt.Errorf("the member Extra sets %q, which the adapter writes", name)
 		}
 	}
 	return nil
