@@ -86,7 +86,7 @@ func (f *toolFlags) open(ctx context.Context, a *app, c *config.Config, p *plan.
 	}
 	o, err := config.Open(ctx, c, opt)
 	if err != nil {
-		return nil, refusal{err}
+		return nil, exitIf(ctx, refusal{err})
 	}
 	if a.redact, err = secret.NewRedactor(o.Secrets); err != nil {
 		return nil, errors.Join(refusal{err}, o.Close())

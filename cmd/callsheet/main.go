@@ -14,11 +14,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -111,7 +109,7 @@ func main() {
 // unless the command has something to settle first.
 func (a *app) leave() {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	notifyInterrupts(signals)
 	for range signals {
 		if !a.settles.Load() {
 			a.running.Kill()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +53,7 @@ type performance struct {
 
 	interrupted *atomic.Bool
 	live        atomic.Pointer[record.Live]
-	full        *os.File                            // of --report; nil: none
+	full        *reportFile                         // of --report; nil: none
 	watch       atomic.Pointer[terminal.Watch]      // nil: nothing is shown
 	view        atomic.Pointer[terminal.AgentWatch] // of the agent that goes on; nil: none does
 	hook        *hook
@@ -62,7 +61,9 @@ type performance struct {
 
 func newPerformance(a *app, f *showFlags) *performance {
 	p := &performance{app: a, flags: f}
-	p.ctx, p.interrupted, p.stop = a.interruptible(p.stopping, p.abort)
+	ctx, interrupted, stop := a.interruptible(p.stopping, p.abort)
+	back := outliveReaders()
+	p.ctx, p.interrupted, p.stop = ctx, interrupted, func() { back(); stop() }
 	return p
 }
 
@@ -112,7 +113,8 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 	if p.flags.Report != "" {
 		// Before the first call: a report that cannot be written is found now.
 		var err error
-		if p.full, err = os.OpenFile(p.flags.Report, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		if p.full, err = createReport(p.flags.Report); err != nil {
+			p.full = nil
 			return refuse("--report: %w", err)
 		}
 	}
@@ -122,7 +124,7 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 // close gives back what open and the caller opened.
 func (p *performance) close() {
 	if p.full != nil {
-		p.full.Close()
+		p.full.drop()
 	}
 	if p.store != nil {
 		if err := p.store.Close(); err != nil {
@@ -203,8 +205,7 @@ func (p *performance) write(report *machine.Report) error {
 		errs = append(errs, err)
 	}
 	if p.full != nil {
-		_, err := p.full.Write(append(report.AppendFullJSON(nil), '\n'))
-		errs = append(errs, err, p.full.Close())
+		errs = append(errs, p.full.write(append(report.AppendFullJSON(nil), '\n')))
 		p.full = nil
 	}
 	return errors.Join(errs...)

@@ -132,9 +132,12 @@ func (a *app) interruptible(first, abort func()) (ctx context.Context, interrupt
 	interrupted = new(atomic.Bool)
 	a.settles.Store(true)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	notifyInterrupts(signals)
 	go func() {
-		for range signals {
+		for s := range signals {
+			if s == syscall.SIGHUP && interrupted.Load() {
+				continue // a terminal that goes away says so more than once
+			}
 			if interrupted.Swap(true) {
 				if abort != nil {
 					abort()

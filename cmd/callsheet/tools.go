@@ -176,6 +176,7 @@ type callCmd struct {
 func (c *callCmd) Run(a *app) error {
 	ctx, interrupted, stop := a.interruptible(a.stopping, nil)
 	defer stop()
+	defer outliveReaders()()
 	text := []byte(c.Args)
 	if c.Args == "-" {
 		var err error

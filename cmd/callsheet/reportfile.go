@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// A reportFile is where --report goes. It takes its place only when it is whole,
+// so that a process which dies leaves the file of before. What is no regular file,
+// such as a pipe or a terminal, is written as it is.
+type reportFile struct {
+	*os.File
+	path string // to be renamed to; "" when it is in place
+}
+
+// createReport makes sure, before any call, that a report can be written.
+func createReport(path string) (*reportFile, error) {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		path = at // what a link leads to is replaced, and not the link
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &reportFile{File: f}, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	return &reportFile{File: f, path: path}, err
+}
+
+// write writes the report and puts it in place.
+func (r *reportFile) write(text []byte) error {
+	_, err := r.Write(text)
+	if r.path == "" {
+		return errors.Join(err, r.Close())
+	}
+	if err == nil {
+		err = r.Sync()
+	}
+	if err = errors.Join(err, r.Close()); err == nil {
+		err = os.Rename(r.Name(), r.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(r.Name()))
+	}
+	return nil
+}
+
+// drop gives up a report that will not be written.
+func (r *reportFile) drop() {
+	r.Close()
+	if r.path != "" {
+		os.Remove(r.Name())
+	}
+}
