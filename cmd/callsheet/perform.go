@@ -114,7 +114,6 @@ func (p *performance) open(c *config.Config, tools *config.Opened) error {
 		// Before the first call: a report that cannot be written is found now.
 		var err error
 		if p.full, err = createReport(p.flags.Report); err != nil {
-			p.full = nil
 			return refuse("--report: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -21,10 +22,20 @@ func createReport(path string) (*reportFile, error) {
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		return &reportFile{File: f}, err
+		if err != nil {
+			return nil, err
+		}
+		return &reportFile{File: f}, nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	return &reportFile{File: f, path: path}, err
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			at.Path = path // the name that somebody knows
+		}
+		return nil, err
+	}
+	return &reportFile{File: f, path: path}, nil
 }
 
 // write writes the report and puts it in place.
