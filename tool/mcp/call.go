@@ -70,6 +70,7 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 		own:      true,
 		token:    fmt.Sprintf("callsheet-%d", s.tokens.Add(1)),
 		progress: make(chan tool.Progress, progressRoom),
+		broken:   make(chan struct{}),
 	}
 	params := &sdk.CallToolParams{Meta: sdk.Meta{"progressToken": ex.token}, Name: f.name, Arguments: c.Args}
 	if c.Args.Kind() != value.Object {
@@ -89,6 +90,7 @@ func (s *Source) send(ctx context.Context, sess *session, f frozen, c *tool.Call
 			c.Progress(p)
 			continue
 		case err = <-ended:
+		case <-ex.broken:
 		case <-ctx.Done():
 			// The SDK follows at once, sends the server a cancellation and does not
 			// wait for it to stop: that would prove nothing.
@@ -203,7 +205,7 @@ func (ex *exchange) value() (value.Value, error) {
 	case ex.err != nil:
 		return value.Value{}, &tool.Failure{Code: "jsonrpc" + strings.Trim(clipCode(string(ex.err.Code)), `"`), Message: ex.err.Message}
 	case ex.fault != nil:
-		return value.Value{}, &tool.Failure{Code: tool.CodeInvalidOutput, Message: "the reply is not strict JSON: " + ex.fault.Error()}
+		return value.Value{}, &tool.Failure{Code: tool.CodeInvalidOutput, Message: ex.fault.Error()}
 	}
 	v, err := value.Parse(ex.result)
 	if err == nil && v.Kind() != value.Object {
@@ -226,7 +228,10 @@ func (ex *exchange) output(r reading) (value.Value, *tool.Failure) {
 	}
 	content, _ := result.Get("content")
 	if v, ok := result.Get("isError"); ok {
-		if isError, _ := v.Bool(); isError {
+		switch isError, ok := v.Bool(); {
+		case !ok:
+			return value.Value{}, &tool.Failure{Code: tool.CodeInvalidOutput, Message: "isError of the result is " + value.Excerpt(v.String()) + ", and must be true or false"}
+		case isError:
 			return value.Value{}, tool.Errorf("%s", explanation(result, content))
 		}
 	}

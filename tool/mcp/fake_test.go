@@ -135,7 +135,7 @@ func (f *fake) list(r *fakeRequest) {
 	}
 	var tools []string
 	for _, name := range []string{"text", "blocks", "fail", "rpcfail", "die", "noise", "huge", "hold", "release",
-		"wrongid", "progress", "meta", "change", "dup", "env", "spawn", "input", "empty", "flood", "ask", "chat"} {
+		"wrongid", "textid", "pointid", "badfail", "iserror", "progress", "meta", "change", "dup", "env", "spawn", "input", "empty", "flood", "ask", "chat"} {
 		tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":%s}`, name, fakeObject))
 	}
 	if f.modes["badschema"] {
@@ -211,9 +211,17 @@ func (f *fake) call(r *fakeRequest) {
 		text(fmt.Sprint(os.Getpid()))
 	case "wrongid":
 		say(`{"jsonrpc":"2.0","id":987654,"result":{"content":[]}}`)
-		say(`{"jsonrpc":"2.0","id":"%s","result":{"content":[]}}`, r.ID)
+		say(`{"jsonrpc":"2.0","id":"no %s","result":{"content":[]}}`, r.ID)
 		say(`{"jsonrpc":"2.0","id":%s.5,"result":{"content":[]}}`, r.ID)
 		text("mine")
+	case "textid":
+		say(`{"jsonrpc":"2.0","id":"%s","result":{"content":[]}}`, r.ID)
+	case "pointid":
+		say(`{"jsonrpc":"2.0","id":%s.0,"result":{"content":[]}}`, r.ID)
+	case "badfail":
+		say(`{"jsonrpc":"2.0","id":%s,"error":%s}`, r.ID, args.Text)
+	case "iserror":
+		result(r.ID, `{"isError":%s,"content":[]}`, args.Text)
 	case "progress":
 		for i := range 3 {
 			progress(i+1, "step")

@@ -320,6 +320,23 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
+// A reply that the SDK does not take for one ends its call all the same.
+func TestHTTPRepliesThatAreNotAsTheyShouldBe(t *testing.T) {
+	for name, reply := range map[string]string{
+		"an id in text": `{"jsonrpc":"2.0","id":"ID","result":{"content":[]}}`,
+		"a bad error":   `{"jsonrpc":"2.0","id":ID,"error":"no"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := open(t, serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, strings.ReplaceAll(reply, "ID", w.Header().Get("Id")))
+			})))
+			if f := failing(t, src, "act", `{}`); f.Code != tool.CodeInvalidOutput || f.Lost || f.Retryable {
+				t.Errorf("%+v, want %s for good", f, tool.CodeInvalidOutput)
+			}
+		})
+	}
+}
+
 func TestHostile035_HTTPGzipBomb(t *testing.T) {
 	cfg := serveHTTP(t, callHandler(func(w http.ResponseWriter, _ *http.Request) {
 		id := w.Header().Get("Id")

@@ -124,15 +124,17 @@ func (c *stdioConn) message(text []byte) (jsonrpc.Message, error) {
 		return nil, c.drop() // the reply to a question that nobody asked
 	case ex == nil:
 		return nil, nil
+	case !ex.own && env.unreadable:
+		return &jsonrpc.Response{ID: ex.rpcID, Error: env.fault}, nil
 	case !ex.own:
 		msg, err := jsonrpc.DecodeMessage(text)
 		if err != nil {
 			return &jsonrpc.Response{ID: ex.rpcID, Error: err}, nil
 		}
 		return msg, nil
-	case env.Error != nil:
-		code, _ := strconv.ParseInt(string(env.Error.Code), 10, 64)
-		return &jsonrpc.Response{ID: ex.rpcID, Error: &jsonrpc.Error{Code: code, Message: env.Error.Message}}, nil
+	case env.err != nil:
+		code, _ := strconv.ParseInt(string(env.err.Code), 10, 64)
+		return &jsonrpc.Response{ID: ex.rpcID, Error: &jsonrpc.Error{Code: code, Message: env.err.Message}}, nil
 	}
 	// The exchange has the raw result; the SDK only has to see that there is one.
 	return &jsonrpc.Response{ID: ex.rpcID, Result: []byte(`{"content":[],"tools":[]}`)}, nil

@@ -45,6 +45,13 @@ func TestFailures(t *testing.T) {
 		{"dup", `{}`, "invalid_output", "not strict JSON"},
 		{"text", `{"text":"{\"a\":1,\"a\":2}"}`, "tool_error", "should be JSON"},
 		{"input", `{}`, "tool_error", "input_required"},
+		{"textid", `{}`, "invalid_output", "the reply is to \""},
+		{"pointid", `{}`, "invalid_output", "and the request was "},
+		{"badfail", `{"text":"\"no\""}`, "invalid_output", `the error of the reply cannot be read: "no"`},
+		{"badfail", `{"text":"{\"code\":-1,\"message\":[]}"}`, "invalid_output", "cannot be read"},
+		{"iserror", `{"text":"\"true\""}`, "invalid_output", `isError of the result is "true"`},
+		{"iserror", `{"text":"null"}`, "invalid_output", "isError of the result is null"},
+		{"iserror", `{"text":"1"}`, "invalid_output", "isError of the result is 1"},
 	} {
 		f := failing(t, src, c.name, c.args)
 		if f.Code != c.code || !strings.Contains(f.Message, c.message) || f.Lost || f.Retryable {

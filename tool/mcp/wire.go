@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/value"
 )
 
 // listChanged is the method of the notice that the tools are not what they were.
@@ -26,12 +29,16 @@ type envelope struct {
 	Method  *string        `json:"method"`
 	Params  jsontext.Value `json:"params"`
 	Result  jsontext.Value `json:"result"`
-	Error   *rpcError      `json:"error"`
+	Failed  jsontext.Value `json:"error"`
 
-	// fault is why the message is not strict JSON, nil if it is. Such a message
-	// still answers its request, as a failure: dropping it would leave the call
-	// waiting for its deadline.
+	err *rpcError // Failed, as far as it can be read; nil for none
+	// fault is why the message is not as it should be, nil if it is. Such a
+	// message still answers its request, as a failure: dropping it would leave the
+	// call waiting for its deadline.
 	fault error
+	// unreadable is set with a fault that the SDK stumbles over, so that it does
+	// not end the request.
+	unreadable bool
 }
 
 // rpcError is the error of a reply. The code is text, because servers send
@@ -49,7 +56,14 @@ func parseEnvelope(text []byte) (env envelope, ok bool) {
 		if json.Unmarshal(text, &env, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
 			return envelope{}, false
 		}
-		env.fault = err
+		env.fault = fmt.Errorf("the reply is not strict JSON: %w", err)
+	}
+	if len(env.Failed) > 0 && env.Failed.Kind() != 'n' {
+		env.err = &rpcError{}
+		if json.Unmarshal(env.Failed, env.err, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+			env.err = nil
+			env.fault, env.unreadable = fmt.Errorf("the error of the reply cannot be read: %s", value.Excerpt(string(env.Failed))), true
+		}
 	}
 	return env, env.Version == "2.0" && (env.Method != nil || len(env.ID) > 0)
 }
@@ -90,6 +104,10 @@ type exchange struct {
 	token    string             // progress token, "" for none
 	progress chan tool.Progress // nil for none
 	own      bool               // ours: the raw reply is kept here
+
+	// broken is closed with an answer that the SDK does not take for one; nil:
+	// nobody waits for that.
+	broken chan struct{}
 
 	// The rest is guarded by wire.mu.
 	rpcID      jsonrpc.ID
@@ -197,6 +215,10 @@ func (w *wire) answer(env *envelope) (ex *exchange, known bool) {
 	defer w.mu.Unlock()
 	id := string(env.ID)
 	ex = w.pending[id]
+	if named := plainID(env.ID); ex == nil && w.pending[named] != nil {
+		id, ex = named, w.pending[named]
+		env.fault, env.unreadable = fmt.Errorf("the reply is to %s, and the request was %s", value.Excerpt(string(env.ID)), named), true
+	}
 	if ex == nil {
 		if _, known = w.abandoned[id]; known {
 			delete(w.abandoned, id)
@@ -205,8 +227,26 @@ func (w *wire) answer(env *envelope) (ex *exchange, known bool) {
 		return nil, known
 	}
 	delete(w.pending, id)
-	ex.answered, ex.result, ex.err, ex.fault = true, env.Result, env.Error, env.fault
+	ex.answered, ex.result, ex.err, ex.fault = true, env.Result, env.err, env.fault
+	if env.unreadable && ex.broken != nil {
+		close(ex.broken)
+	}
 	return ex, true
+}
+
+// plainID is the id that a server means which writes the number of a request in
+// another way: as a text, or with a point.
+func plainID(id jsontext.Value) string {
+	text := string(id)
+	if id.Kind() == '"' {
+		if json.Unmarshal(id, &text) != nil {
+			return ""
+		}
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < 1<<53 {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return ""
 }
 
 // notice handles the notifications that concern calls; the SDK may see them too.

@@ -26,6 +26,9 @@ func TestParseEnvelope(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"ping"}`, true, false, "", ""},
 		{`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`, true, true, "1", `{"a":1,"a":2}`},
 		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\xff\"}}", true, true, "1", "{\"a\":\"\xff\"}"},
+		{`{"jsonrpc":"2.0","id":1,"error":null,"result":{}}`, true, false, "1", `{}`},
+		{`{"jsonrpc":"2.0","id":1,"error":"no"}`, true, true, "1", ""},
+		{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":7}}`, true, true, "1", ""},
 		{`{"jsonrpc":"1.0","id":1,"result":{}}`, false, false, "", ""},
 		{`{"JSONRPC":"2.0","ID":1,"result":{}}`, false, false, "", ""},
 		{`{"jsonrpc":"2.0"}`, false, false, "", ""},
@@ -49,12 +52,13 @@ func FuzzParseEnvelope(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}],"structuredContent":{"n":1e400}}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m"}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":"1","error":"no","result":{"isError":1}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		env, ok := parseEnvelope(text)
 		if !ok || !env.isReply() {
 			return
 		}
-		ex := exchange{answered: true, result: env.Result, err: env.Error, fault: env.fault}
+		ex := exchange{answered: true, result: env.Result, err: env.err, fault: env.fault}
 		out, fail := ex.output(reading{parse: true, max: 1 << 20})
 		if out.IsZero() == (fail == nil) {
 			t.Fatalf("output %q and failure %v: want exactly one", out, fail)
