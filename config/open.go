@@ -81,6 +81,7 @@ type origin struct {
 	tools   []tool.Tool
 	closer  io.Closer
 	refused []mcp.Refusal
+	leftOut map[string]string // why, by the name that the tool would have
 	err     error
 	named   bool // err names the source itself
 
@@ -200,7 +201,11 @@ func (from *origin) open(ctx context.Context, c *Config, name string, s *Source,
 	if from.err != nil {
 		return
 	}
-	from.tools, from.err = only(s, tool.Prefix(prefix, tools))
+	from.leftOut = make(map[string]string)
+	for _, r := range from.refused {
+		from.leftOut[s.Prefix+r.Name] = r.Reason
+	}
+	from.tools, from.err = from.only(s, tool.Prefix(prefix, tools))
 }
 
 func (from *origin) openMCP(ctx context.Context, c *Config, name string, s *Source, opt Options) ([]tool.Tool, error) {
@@ -249,7 +254,8 @@ func (c *Config) secret(name string) (string, error) {
 	return v, nil
 }
 
-func only(s *Source, tools []tool.Tool) ([]tool.Tool, error) {
+// only keeps the tools that the source is to offer.
+func (from *origin) only(s *Source, tools []tool.Tool) ([]tool.Tool, error) {
 	if s.Only == nil {
 		return tools, nil
 	}
@@ -258,12 +264,19 @@ func only(s *Source, tools []tool.Tool) ([]tool.Tool, error) {
 		names[i] = strings.TrimPrefix(t.Name, s.Prefix)
 	}
 	for _, name := range s.Only {
+		if why, ok := from.leftOut[s.Prefix+name]; ok && !slices.Contains(names, name) {
+			return nil, fmt.Errorf("only: the tool %q is left out: %s", name, why)
+		}
 		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("only: there is no tool %q; %s", name, didYouMean(name, names))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
-		return !slices.Contains(s.Only, strings.TrimPrefix(t.Name, s.Prefix))
+		out := !slices.Contains(s.Only, strings.TrimPrefix(t.Name, s.Prefix))
+		if out {
+			from.leftOut[t.Name] = "only does not name it"
+		}
+		return out
 	}), nil
 }
 
@@ -345,7 +358,7 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 	if err := errors.Join(c.doc.err(), errors.Join(errs...)); err != nil {
 		return err
 	}
-	c.knownOverrides(tools)
+	c.knownOverrides(tools, origins)
 	if err := c.doc.err(); err != nil {
 		return err
 	}
@@ -425,15 +438,23 @@ func (o *Opened) unanswerable(ids []string, opt Options) {
 
 // knownOverrides refuses overrides of tools that no source has: a misspelt name
 // would leave the tool that was meant without its bounds.
-func (c *Config) knownOverrides(tools []tool.Tool) {
+func (c *Config) knownOverrides(tools []tool.Tool, origins []*origin) {
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
 	}
 	for _, e := range c.Overrides {
-		if !slices.Contains(names, e.Name) {
-			c.doc.faultKey("/overrides/"+value.EscapePointer(e.Name), "no source has a tool %q; %s", e.Name, didYouMean(e.Name, names))
+		if slices.Contains(names, e.Name) {
+			continue
 		}
+		why := "no source has a tool %q; %s"
+		says := didYouMean(e.Name, names)
+		for _, from := range origins {
+			if reason, ok := from.leftOut[e.Name]; ok {
+				why, says = "the tool %q is left out: %s", from.name+": "+reason
+			}
+		}
+		c.doc.faultKey("/overrides/"+value.EscapePointer(e.Name), why, e.Name, says)
 	}
 }
 

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,10 @@ func serve() {
 		mcp.AddTool(s, &mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(_ context.Context, _ *mcp.CallToolRequest, args in) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: args.Text + os.Getenv("TOKEN")}}}, nil, nil
 		})
+	}
+	if len(os.Args) > 2 { // one more, whose schema is no RE2
+		s.AddTool(&mcp.Tool{Name: os.Args[2], InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"pattern":"(?=a)b"}}}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, nil })
 	}
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)
@@ -219,6 +224,22 @@ func TestFlags(t *testing.T) {
 	} {
 		if _, err := config.Open(t.Context(), nil, c.opt); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want %q", c.opt, err, c.want)
+		}
+	}
+}
+
+// What is left out of a server's tools is not misspelt: the error says why it is
+// not there.
+func TestToolsThatAreLeftOutAreNamed(t *testing.T) {
+	const server = "sources:\n  web: {prefix: w_, mcp: {command: [$SELF, serve, bad]}%s}\n%s"
+	for name, c := range map[string]struct{ only, rest, want string }{
+		"an override": {"", "overrides: {w_bad: {approve: always}}", `the tool "w_bad" is left out: source web: `},
+		"only":        {", only: [bad]", "", `only: the tool "bad" is left out: `},
+		"not in only": {", only: [echo]", "overrides: {w_search: {approve: always}}", `the tool "w_search" is left out: source web: only does not name it`},
+	} {
+		_, err := open(t, fmt.Sprintf(server, c.only, c.rest), config.Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.HasSuffix(c.want, ": ") && !strings.Contains(err.Error(), "RE2") {
+			t.Errorf("%s: got %v, want %s and the reason", name, err, c.want)
 		}
 	}
 }
