@@ -218,6 +218,8 @@ func (c *checker) lookalikes() {
 		switch {
 		case twice:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s looks like %s, the id of another step", escaped(id), escaped(c.Steps[first].ID)))
+		case lookalike.HoldsHidden(id):
+			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s holds what is not drawn, and looks like %q", escaped(id), looks))
 		case looks != id && len(lookalike.Scripts(id)) > 1:
 			c.add(c.at(i, "/id", LookalikeID, Warning, "the id %s mixes letters of several scripts and looks like %q", escaped(id), looks))
 		}

@@ -54,6 +54,10 @@ func TestHostile007_UnknownFieldsAreErrorsUnderStrict(t *testing.T) {
 func TestHostile011_LookalikeIds(t *testing.T) {
 	found(t, `[{"id":"s1","tool":"t"},{"id":"ѕ1","tool":"t"}]`, check.Options{}, "lookalike_id warning")
 	found(t, `[{"id":"pаypal","tool":"t"}]`, check.Options{}, "lookalike_id warning")
+	for _, r := range "\u034f\u115f\u1160\u17b4\u180b\u3164\ufe0f\uffa0\U000e0100" { // letters and marks that are not drawn
+		found(t, fmt.Sprintf(`[{"id":"s","tool":"t"},{"id":"s%c","tool":"t"}]`, r), check.Options{}, "lookalike_id warning")
+		found(t, fmt.Sprintf(`[{"id":"s%c","tool":"t"}]`, r), check.Options{}, "lookalike_id warning")
+	}
 	for _, sound := range []string{`[{"id":"шаг_один","tool":"t"}]`, `[{"id":"schluß","tool":"t"}]`, `[{"id":"第1步","tool":"t"}]`} {
 		_, r := check.Text([]byte(sound), check.Options{Catalogue: catalogue(t, []byte(`[{"name":"t"}]`))})
 		if len(r.Diagnostics) > 0 {

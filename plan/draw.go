@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/callsheet/callsheet/internal/lookalike"
 )
 
 // Text draws the plan for people, a wave after the other: each step with its
@@ -91,22 +93,18 @@ func (p *Plan) eachWave(f func(title string, steps []int)) {
 // shown is text with everything escaped that is not drawn: control characters,
 // and those that turn the text round or have no width. An id may hold some too.
 func shown(text string) string {
-	if strings.IndexFunc(text, hidden) < 0 {
+	if !lookalike.HoldsHidden(text) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if hidden(r) {
+		if lookalike.Hidden(r) {
 			fmt.Fprintf(&b, `\u{%x}`, r)
 		} else {
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
-}
-
-func hidden(r rune) bool {
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // entities is shown text for a label of Mermaid, in which punctuation can end

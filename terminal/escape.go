@@ -3,10 +3,11 @@ package terminal
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/callsheet/callsheet/internal/lookalike"
 )
 
 // Escape makes text that a tool or a model wrote safe to show on one line:
@@ -36,7 +37,7 @@ func Escape(s string) string {
 			b.WriteString(`\r`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case !hidden(r):
+		case !lookalike.Hidden(r):
 			b.WriteRune(r)
 		case r < utf8.RuneSelf:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -48,24 +49,6 @@ func Escape(s string) string {
 		i += n
 	}
 	return b.String()
-}
-
-// hidden reports whether r is not drawn, or changes how others are: controls,
-// formats (which are the bidirectional and zero-width ones), separators of lines
-// and paragraphs, private and unassigned ranges of planes that fonts leave
-// blank, and what Unicode says may be ignored, variation selectors among it.
-func hidden(r rune) bool {
-	switch {
-	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs):
-		return true
-	case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
-		return true
-	case unicode.Is(unicode.Zs, r):
-		return r != ' ' && r != '\u3000' // wide and narrow spaces are taken for the plain one
-	case r == '\u2800': // a braille pattern without dots
-		return true
-	}
-	return !unicode.IsGraphic(r)
 }
 
 // Width is the number of cells that s takes on a terminal.

@@ -2,6 +2,7 @@
 //
 //	lookalike.Skeleton("pаypal") // "paypal", although its first a is Cyrillic
 //	lookalike.Scripts("pаypal")  // Latin and Cyrillic
+//	lookalike.Hidden('\u200b')   // true: it has no width
 package lookalike
 
 import (
@@ -29,13 +30,43 @@ var drawn = strings.NewReplacer(
 )
 
 // Skeleton is what s looks like, its compatibility forms and look-alike letters
-// put into ASCII: two names with one skeleton are taken for each other.
+// put into ASCII and what is not drawn left out: two names with one skeleton are
+// taken for each other.
 func Skeleton(s string) string {
 	if ASCII(s) {
 		return s
 	}
-	return drawn.Replace(norm.NFKC.String(s))
+	return strings.Map(func(r rune) rune {
+		if Hidden(r) {
+			return -1
+		}
+		return r
+	}, drawn.Replace(norm.NFKC.String(s)))
 }
+
+// Hidden reports whether r is not drawn, or changes how others are, whatever its
+// type, some letters and marks among it: controls, formats (which are the
+// bidirectional and zero-width ones), separators of lines and paragraphs, spaces
+// that are not the plain one, private and unassigned ranges that fonts leave
+// blank, and what Unicode says may be ignored, variation selectors among it.
+func Hidden(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return r < ' ' || r == 0x7f
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs):
+		return true
+	case unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+		return true
+	case unicode.Is(unicode.Zs, r):
+		return r != '\u3000' // wide enough to be seen; the others are taken for the plain one
+	case r == '\u2800': // a braille pattern without dots
+		return true
+	}
+	return !unicode.IsGraphic(r)
+}
+
+// HoldsHidden reports whether some character of s is [Hidden].
+func HoldsHidden(s string) bool { return strings.IndexFunc(s, Hidden) >= 0 }
 
 // ASCII reports whether s has no character beyond ASCII.
 func ASCII(s string) bool {

@@ -18,6 +18,8 @@ func TestLookAlikes(t *testing.T) {
 		{"ｒｅａｄ", "read", []string{"Latin"}}, // full width
 		{"сօ", "co", []string{"Cyrillic", "Armenian"}},
 		{"naïve", "naïve", []string{"Latin"}},
+		{"s\u3164\ufe0f\u034f\u115f1", "s1", []string{"Latin"}}, // letters and marks that are not drawn
+		{"s\uffa0\u200b\U000e01001", "s1", []string{"Latin"}},
 		{"読む_1", "読む_1", nil},
 		{"", "", nil},
 	} {
@@ -29,6 +31,19 @@ func TestLookAlikes(t *testing.T) {
 		}
 		if got, want := lookalike.ASCII(tt.text), tt.text == "paypal" || tt.text == ""; got != want {
 			t.Errorf("%+q is ASCII: %v", tt.text, got)
+		}
+	}
+}
+
+func TestHidden(t *testing.T) {
+	for _, r := range "\x00\n\x1b\x7f\u0085\u00a0\u00ad\u034f\u115f\u1160\u17b4\u180b\u2003\u200b\u202e\u2028\u2066\u2800\u3164\ue000\ufe0f\ufeff\uffa0\U000e0041\U000e0100" {
+		if !lookalike.Hidden(r) {
+			t.Errorf("%U is not hidden", r)
+		}
+	}
+	for _, r := range "a ~é漢🎉\u0301\u3000\ufffdक्" {
+		if lookalike.Hidden(r) {
+			t.Errorf("%U is hidden", r)
 		}
 	}
 }
