@@ -215,6 +215,9 @@ func (r *reader) bytes(name string, data []byte) part {
 	if err != nil {
 		return part{fault: err.(*Fault)}
 	}
+	if len(eps) == 0 {
+		return part{fault: &Fault{File: name, Reason: "no recording in it"}}
+	}
 	p := part{source: Source{ID: eps[0].SourceID, Name: name}, episodes: eps}
 	p.source.Text = string(data)
 	history := cmp.Or(r.o.History, MaxHistory)
