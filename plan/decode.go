@@ -147,6 +147,7 @@ type decoder struct {
 	plan     *Plan
 	faults   []Fault
 	warnings []Fault
+	pointers int // bytes of the pointers of all strings in args so far
 }
 
 // fault notes one of the first MaxFaults faults.
@@ -241,7 +242,10 @@ func (d *decoder) steps(list value.Value, base string) {
 		return
 	}
 	for i := range d.plan.Steps {
-		d.references(&d.plan.Steps[i])
+		if s := &d.plan.Steps[i]; !d.references(s) {
+			d.fault(CodeTooLarge, s.ID, d.plan.Pointer(i)+"/args", "the names that args stand under come to more than %d bytes, counted for every string below them; use shorter names or fewer strings", maxPointers)
+			return
+		}
 	}
 }
 
@@ -367,8 +371,36 @@ func (d *decoder) unknown(step, pointer, name string, known, reserved []string) 
 	}
 }
 
-// references finds the references in a step's args and makes its template.
-func (d *decoder) references(s *Step) {
+// maxPointers bounds the pointers of all strings in the args of a plan together,
+// in bytes. They are kept for references and built for findings, and one long name
+// over many short strings makes them square: 4 MiB of text would come to a
+// terabyte. Plans that people and models write stay below a thousandth of it.
+const maxPointers = 64 << 20
+
+// pointers is how long the pointers of the strings in v are together, where v's
+// own has n bytes.
+func pointers(v value.Value, n int) (sum int) {
+	switch v.Kind() {
+	case value.String:
+		return n
+	case value.Object:
+		for name, m := range v.Members() {
+			sum += pointers(m, n+1+len(name))
+		}
+	case value.List:
+		for i, e := range v.Elements() {
+			sum += pointers(e, n+1+len(strconv.Itoa(i)))
+		}
+	}
+	return sum
+}
+
+// references finds the references in a step's args and makes its template, unless
+// the pointers of the plan pass maxPointers.
+func (d *decoder) references(s *Step) (ok bool) {
+	if d.pointers += pointers(s.Args, 0); d.pointers > maxPointers {
+		return false
+	}
 	s.Template = value.NewTemplate(s.Args, func(pointer, text string) value.Answer {
 		ref, literal, isRef := d.plan.ids.read(text)
 		switch {
@@ -381,6 +413,7 @@ func (d *decoder) references(s *Step) {
 		}
 		return value.Answer{}
 	})
+	return true
 }
 
 // name is what a message calls the step.

@@ -425,3 +425,25 @@ func TestNegativeLimitsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// One long name over many references would make their pointers square: a plan
+// within the limit of its text that comes to gigabytes is refused before they are
+// made.
+func TestLongNamesOverManyStringsAreRefused(t *testing.T) {
+	text := func(name, refs int) string {
+		return `[{"id":"a","tool":"t"},{"id":"b","tool":"t","args":{"` + strings.Repeat("k", name) + `":["$a"` + strings.Repeat(`,"$a"`, refs-1) + `]}}]`
+	}
+	for _, c := range []struct {
+		name, refs int
+		fits       bool
+	}{{20, 100_000, true}, {1 << 20, 50, true}, {1 << 20, 200_000, false}, {1000, 100_000, false}} {
+		p, err := Decode([]byte(text(c.name, c.refs)), Limits{})
+		var refused *Error
+		switch {
+		case c.fits && (err != nil || len(p.Steps[1].Refs) != c.refs):
+			t.Errorf("%d references below %d bytes: %v", c.refs, c.name, err)
+		case !c.fits && (!errors.As(err, &refused) || refused.Faults[0].Code != CodeTooLarge || refused.Faults[0].Pointer != "/1/args"):
+			t.Errorf("%d references below %d bytes: got %v, want too_large at /1/args", c.refs, c.name, err)
+		}
+	}
+}

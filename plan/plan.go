@@ -72,7 +72,7 @@ type Fault struct {
 const (
 	CodeBadDocument  = "bad_document"   // not strict JSON, or not the shape of a plan
 	CodeDuplicateKey = "duplicate_key"  // a key that stands twice in one object, at any depth
-	CodeTooLarge     = "too_large"      // more text than Limits.Bytes
+	CodeTooLarge     = "too_large"      // more text than Limits.Bytes, or too long names over too many strings
 	CodeTooManySteps = "too_many_steps" // more steps than Limits.Steps
 	CodeTooDeep      = "too_deep"       // nested deeper than Limits.Depth
 	CodeDuplicateID  = "duplicate_id"   // ids that are equal after NFKC and case folding

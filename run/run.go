@@ -62,7 +62,8 @@ func nesting(ctx context.Context) int {
 // effect that did not answer in time; [machine.Report.OK] is false.
 //
 // The error is that of [Options.Validate], [ErrNothing], [ErrTooDeep], a [*MisfitError] about Options.Past, or
-// that of a gate, a vault or a recorder which could not do its work; with all but
+// that of a gate, a vault, a recorder or an observer which could not do its work, a
+// [*call.PanicError] where it panicked; with all but
 // the first three comes a report of what had been done until then.
 func Do(ctx context.Context, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
 	if err := opt.Validate(); err != nil {
