@@ -8,6 +8,7 @@ import (
 	"github.com/callsheet/callsheet/gate"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/run"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -66,3 +67,36 @@ func TestALimitCountsWhatMayHaveHappened(t *testing.T) {
 }
 
 func silent(context.Context, *tool.Call) (value.Value, error) { return value.NullValue(), nil }
+
+// What a person says of a lost call is how it ended, to the rules too.
+func TestAResolvedCallIsPartOfTheHistory(t *testing.T) {
+	for _, c := range []struct {
+		resolution machine.Resolution
+		wipe       machine.Status
+	}{{machine.Happened, machine.OK}, {machine.GiveUp, machine.Denied}} {
+		var calls []string
+		s := bank(t, &calls)
+		doc, err := policy.Read(value.MustParse(`{"base":"allow","rules":[{"id":"paid","effect":"deny","tools":["wipe"],"when":"times(\"read\") > 0 && !before(\"pay\")"}]}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol, err := doc.Compile(s.Catalogue())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := decode(t, `[{"id":"a","tool":"pay","args":{"to":"ann"}},{"id":"r","tool":"read"},{"id":"w","tool":"wipe","after":["r"]}]`)
+		past := []run.Past{
+			{Step: "a", Event: machine.Event{Kind: machine.Judged, Verdict: machine.Allow}},
+			{Step: "a", Begun: true, Event: machine.Event{Attempt: 1}},
+			{Step: "a", Event: machine.Event{Kind: machine.Lost, Attempt: 1}},
+			{Step: "a", Event: machine.Event{Kind: machine.Resolved, Resolution: c.resolution, Output: value.MustText("paid")}},
+		}
+		r, err := run.Do(t.Context(), p, s, run.Options{Gate: gate.New(gate.Options{Policy: pol, Plan: p}), Past: past})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Steps[2].Status; got != c.wipe {
+			t.Errorf("after resolution %v, wipe is %s, want %s: %s", c.resolution, got, c.wipe, r.AppendFullJSON(nil))
+		}
+	}
+}

@@ -41,7 +41,7 @@ type Replay struct{ d *driver }
 // not be nil if the run had one, and is not asked. opt.Past is not applied.
 func NewReplay(p *plan.Plan, c *tool.Catalogue, opt Options) *Replay {
 	d := newDriver(p, c, opt)
-	d.begun = map[int]machine.Action{}
+	d.begun, d.lost = map[int]machine.Action{}, map[int]machine.Action{}
 	return &Replay{d}
 }
 
@@ -63,7 +63,7 @@ func (r *Replay) Report() *machine.Report { return r.d.m.Report() }
 
 // replay feeds the machine with what was recorded.
 func (d *driver) replay() error {
-	d.begun, d.recalled = map[int]machine.Action{}, map[int]bool{}
+	d.begun, d.lost, d.recalled = map[int]machine.Action{}, map[int]machine.Action{}, map[int]bool{}
 	for at, p := range d.opt.Past {
 		if p.Event.Withheld && d.needed(p.Step) {
 			if err := d.recall(p); err != nil {
@@ -117,7 +117,28 @@ func (d *driver) past(at int, p Past) error {
 	if err := d.m.Apply(e); err != nil {
 		return misfit(err.Error())
 	}
+	switch e.Kind {
+	case machine.Lost:
+		d.lost[i] = a
+	case machine.Resolved:
+		return d.followResolved(i, e)
+	}
 	return nil
+}
+
+// followResolved tells a gate that judges by what went before what a person said
+// of a call whose outcome was lost: to a rule it is how that call ended.
+func (d *driver) followResolved(i int, e machine.Event) error {
+	a, known := d.lost[i]
+	delete(d.lost, i)
+	switch {
+	case !known || e.Resolution == machine.DidNotHappen:
+		return nil
+	case e.Resolution == machine.GiveUp:
+		e.Failure = &tool.Failure{Code: string(machine.Uncertain), Lost: true}
+	}
+	e.Kind = machine.Answered
+	return d.follow(a, e, false)
 }
 
 // follow tells a gate that judges by what went before of an action that it did

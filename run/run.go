@@ -150,6 +150,7 @@ type driver struct {
 	done   chan struct{} // closed when nothing is out and nothing may start
 
 	begun    map[int]machine.Action // calls that the record leaves open; before drive only
+	lost     map[int]machine.Action // calls whose outcome was lost, until a person says what became of them; before drive only
 	recalled map[int]bool           // steps whose withheld output was made again; before drive only
 
 	mu     sync.Mutex
