@@ -24,8 +24,9 @@ func (d *Declaration) freeze() {
 }
 
 // Definition is what the tool is, as one value: name, description, schemas,
-// effects, the roles of its args and the undeclared args that are allowed. Where
-// it comes from and how it is retried are not part of it.
+// effects, the roles of its args, the undeclared args that are allowed, and the
+// program that a configuration names for it: an approval of one program is none
+// of another. Where it comes from and how it is retried are not part of it.
 func (d *Declaration) Definition() value.Value {
 	schemaOf := func(v value.Value) value.Value {
 		if v.IsZero() {
@@ -34,19 +35,24 @@ func (d *Declaration) Definition() value.Value {
 		return v
 	}
 	e := d.Effects
-	return value.ObjectOf(
-		value.Member{Key: "name", Value: lossy(d.Name)},
-		value.Member{Key: "description", Value: lossy(d.Description)},
-		value.Member{Key: "input", Value: schemaOf(d.Input.Value())},
-		value.Member{Key: "output", Value: schemaOf(d.Output.Value())},
-		value.Member{Key: "effects", Value: value.ObjectOf(
+	ms := []value.Member{
+		{Key: "name", Value: lossy(d.Name)},
+		{Key: "description", Value: lossy(d.Description)},
+		{Key: "input", Value: schemaOf(d.Input.Value())},
+		{Key: "output", Value: schemaOf(d.Output.Value())},
+		{Key: "effects", Value: value.ObjectOf(
 			value.Member{Key: "readOnly", Value: value.BoolValue(e.ReadOnly)},
 			value.Member{Key: "destructive", Value: value.BoolValue(e.Destructive)},
 			value.Member{Key: "idempotent", Value: value.BoolValue(e.Idempotent)},
 			value.Member{Key: "openWorld", Value: value.BoolValue(e.OpenWorld)},
 			value.Member{Key: "keyed", Value: value.BoolValue(e.Keyed)})},
-		value.Member{Key: "args", Value: d.roles()},
-		value.Member{Key: "allowed", Value: d.allowed()})
+		{Key: "args", Value: d.roles()},
+		{Key: "allowed", Value: d.allowed()},
+	}
+	if d.Program != "" {
+		ms = append(ms, value.Member{Key: "program", Value: lossy(d.Program)})
+	}
+	return value.ObjectOf(ms...)
 }
 
 func (d *Declaration) roles() value.Value {
@@ -75,7 +81,7 @@ func ParseDefinition(v value.Value) (*Declaration, error) {
 		s, _ := m.Text()
 		return s
 	}
-	d := &Declaration{Name: text(v, "name"), Description: text(v, "description")}
+	d := &Declaration{Name: text(v, "name"), Description: text(v, "description"), Program: text(v, "program")}
 	for key, into := range map[string]**schema.Schema{"input": &d.Input, "output": &d.Output} {
 		doc, ok := v.Get(key)
 		if !ok || doc.IsNull() {

@@ -79,7 +79,7 @@ func ReadCatalogue(text []byte, source string) ([]*Declaration, error) {
 }
 
 // metaKey is the member of a tool's _meta for what MCP's tools/list has no place
-// for: {"keyed": true, "args": [{"pattern", "role"}], "allowed": ["name"]}.
+// for: {"keyed": true, "args": [{"pattern", "role"}], "allowed": ["name"], "program": digest}.
 const metaKey = "callsheet/tool"
 
 // Listing writes declarations as [ReadCatalogue] reads them: all of their
@@ -120,6 +120,9 @@ func listed(d *Declaration) value.Value {
 	}
 	if len(d.Allowed) > 0 {
 		meta = append(meta, value.Member{Key: "allowed", Value: d.allowed()})
+	}
+	if d.Program != "" {
+		meta = append(meta, value.Member{Key: "program", Value: lossy(d.Program)})
 	}
 	if meta != nil {
 		m = append(m, value.Member{Key: "_meta", Value: value.ObjectOf(value.Member{Key: metaKey, Value: value.ObjectOf(meta...)})})
@@ -164,7 +167,8 @@ func (l *listing) declaration(entry value.Value, at string) *Declaration {
 
 // meta reads what stands under metaKey.
 func (l *listing) meta(d *Declaration, v value.Value, at string) {
-	l.known(v, at, "keyed", "args", "allowed")
+	l.known(v, at, "keyed", "args", "allowed", "program")
+	d.Program, _ = l.get(v, at, "program", value.String).Text()
 	d.Effects.Keyed, _ = l.get(v, at, "keyed", value.Bool).Bool()
 	for i, a := range l.get(v, at, "args", value.List).Elements() {
 		at := fmt.Sprintf("%s/args/%d", at, i)

@@ -104,6 +104,7 @@ type Declaration struct {
 	Effects     Effects
 	Args        []Arg    // first match wins; what none matches is a Target
 	Allowed     []string // undeclared args that the configuration allows
+	Program     string   // digest of what carries the calls out, where a configuration says that: a command's template; "" elsewhere
 	Source      string   // where it comes from: "demo", "mcp:files"; not part of the definition
 
 	Attempts  int           // calls at most for one step; 0: DefaultAttempts

@@ -43,6 +43,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,7 +204,43 @@ func (p *program) compile() error {
 			return fault("/params/"+value.EscapePointer(name), "the command has no placeholder {%s}", name)
 		}
 	}
+	p.Program = p.template()
 	return p.compileInput(uses, fault)
+}
+
+// template is the digest of everything that decides what is executed for which
+// args. Of the environment it has the names only: a secret that was renewed is
+// no other program.
+func (p *program) template() string {
+	argv := make([]value.Value, len(p.Command))
+	for i, part := range p.Command {
+		words := make([]value.Value, 0, len(part.Words)+1)
+		words = append(words, value.BoolValue(part.Optional))
+		for _, w := range part.Words {
+			words = append(words, value.MustText(w))
+		}
+		argv[i] = value.ListOf(words...)
+	}
+	var env []value.Value
+	for _, e := range p.Env {
+		name, _, _ := strings.Cut(e, "=")
+		env = append(env, value.MustText(strings.ToValidUTF8(name, "\uFFFD")))
+	}
+	var params []value.Member
+	for _, name := range slices.Sorted(maps.Keys(p.param)) {
+		par := p.param[name]
+		params = append(params, value.Member{Key: name, Value: value.ListOf(
+			value.BoolValue(par.AllowDash), value.BoolValue(par.Embed), value.BoolValue(par.JSON), value.MustText(string(par.Path)))})
+	}
+	return value.ObjectOf(
+		value.Member{Key: "program", Value: value.MustText(strings.ToValidUTF8(p.path, "\uFFFD"))},
+		value.Member{Key: "command", Value: value.ListOf(argv...)},
+		value.Member{Key: "stdin", Value: value.MustText(p.Stdin)},
+		value.Member{Key: "dir", Value: value.MustText(strings.ToValidUTF8(p.Dir, "\uFFFD"))},
+		value.Member{Key: "env", Value: value.ListOf(env...)},
+		value.Member{Key: "params", Value: value.ObjectOf(params...)},
+		value.Member{Key: "output", Value: value.MustText(string(p.Format))},
+	).Digest().String()
 }
 
 type faultFunc func(pointer, format string, args ...any) error
