@@ -5,7 +5,7 @@
 GO         ?= go
 NPM_DIR    := .cache/npm
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-FUZZTIME   ?= 30s
+FUZZ       ?= 60000
 
 .PHONY: build demo test lint unit fuzz bench search npm clean
 
@@ -37,7 +37,7 @@ unit:
 
 # Each fuzz target on its own: go test takes one at a time.
 fuzz:
-	./.ci/fuzz $(FUZZTIME)
+	./.ci/fuzz $(FUZZ)
 
 bench:
 	$(GO) run ./bench/report
