@@ -2,9 +2,12 @@ package world
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world/internal/python"
@@ -44,7 +47,81 @@ func Decode(text []byte, into any) error {
 	if at >= 0 {
 		line, _ = value.Position(text, int(at))
 	}
-	return fmt.Errorf("line %d: %w", line, err)
+	return fmt.Errorf("line %d: %w", line, misread{err})
+}
+
+// misread is an error of the decoder in the words of JSON: where it is, as a
+// pointer, and what is wrong there. Those of the decoder name Go's types.
+type misread struct{ err error }
+
+func (m misread) Unwrap() error { return m.err }
+
+func (m misread) Error() string {
+	var syntax *jsontext.SyntacticError
+	if errors.As(m.err, &syntax) {
+		return at(syntax.JSONPointer, strings.TrimPrefix(syntax.Err.Error(), "jsontext: "))
+	}
+	var e *json.SemanticError
+	if !errors.As(m.err, &e) {
+		return m.err.Error()
+	}
+	switch {
+	case e.Err == json.ErrUnknownName:
+		return at(e.JSONPointer.Parent(), "there is no member "+strconv.Quote(e.JSONPointer.LastToken()))
+	case e.Err != nil && !errors.Is(e.Err, strconv.ErrSyntax) && !errors.Is(e.Err, strconv.ErrRange): // those are numbers of another type
+		return at(e.JSONPointer, e.Err.Error())
+	case e.GoType == nil:
+		return at(e.JSONPointer, e.JSONKind.String()+" does not belong here")
+	}
+	return at(e.JSONPointer, "it must be "+wanted(e.GoType)+", not "+found(e.JSONKind, e.JSONValue))
+}
+
+func at(p jsontext.Pointer, what string) string {
+	if p == "" {
+		return what
+	}
+	return string(p) + ": " + what
+}
+
+// wanted is a Go type as JSON calls it.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wanted(t.Elem()) + " or null"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "an integer of 64 bits"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "an object"
+}
+
+// longEcho is the longest number that is repeated.
+const longEcho = 40
+
+func found(k jsontext.Kind, v jsontext.Value) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 'f', 't':
+		return "a boolean"
+	case '"':
+		return "a string"
+	case '0':
+		if n := len(v); n > 0 && n <= longEcho {
+			return string(v)
+		}
+		return "a number"
+	case '[', ']':
+		return "a list"
+	}
+	return "an object"
 }
 
 // AppendDocument appends x as the format writes a file: UTF-8 without escapes
@@ -86,11 +163,31 @@ func ReadLines[T any](text []byte) ([]T, error) {
 		}
 		var x T
 		if err := json.Unmarshal(line, &x, json.RejectUnknownMembers(true)); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w", n, misread{err})
 		}
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+// A Field is a member that a document must have.
+type Field struct {
+	Name  string
+	There bool
+}
+
+// Needs names the members that a document lacks; nil when it has them all.
+func Needs(what string, fields ...Field) error {
+	var missing []string
+	for _, f := range fields {
+		if !f.There {
+			missing = append(missing, f.Name)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return fmt.Errorf("%s needs %s", what, strings.Join(missing, ", "))
 }
 
 // oneOf refuses a word that is not among those the format knows.

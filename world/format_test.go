@@ -30,8 +30,8 @@ func TestDocumentsKeepWhatTheyHold(t *testing.T) {
 
 func TestDocumentsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"id":"r","action_type":"a","description":"","x":1}`:                                                           "unknown object member",
-		`{"id":"r","action_type":"a"}`:                                                                                  "needs id, action_type and description",
+		`{"id":"r","action_type":"a","description":"","x":1}`:                                                           `line 1: there is no member "x"`,
+		`{"id":"r","action_type":"a"}`:                                                                                  "line 1: a rule needs description",
 		`{"id":"r","action_type":"a","description":"","outcome":"maybe"}`:                                               `outcome "maybe"`,
 		`{"id":"r","action_type":"a","description":"","confidence":1.5}`:                                                "confidence 1.5",
 		`{"id":"r","action_type":"a","description":"","effects":[{"op":"zap","path":"world.x"}]}`:                       `op "zap"`,
@@ -41,6 +41,10 @@ func TestDocumentsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		`{"id":"r","action_type":"a","description":"","conditions":[{"op":"eq"}]}`:                                      "needs a left operand",
 		`{"id":"r","action_type":"a","description":"","conditions":[{"left":{},"op":"eq","any":[]}]}`:                   "either left and op",
 		`{"id":"r","id":"s","action_type":"a","description":""}`:                                                        "duplicate",
+		`{"id":"r","action_type":"a","description":"","priority":1.5}`:                                                  "line 1: /priority: it must be an integer of 64 bits, not 1.5",
+		`{"id":"r","action_type":"a","description":"","effects":{}}`:                                                    "line 1: /effects: it must be a list, not an object",
+		`{"id":"r","action_type":"a","description":"","effects":[{"op":"set","path":"world.x","y":1}]}`:                 `line 1: /effects/0: there is no member "y"`,
+		`{"id":"r" "action_type":"a"}`:                                                                                  "line 1: ",
 		"{\n\"id\":\"r\",\n\"action_type\":1}":                                                                          "line 3",
 	} {
 		var r Rule

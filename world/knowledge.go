@@ -54,8 +54,8 @@ func (n *Note) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := strict(dec, &p); err != nil {
 		return err
 	}
-	if p.ID == "" || p.Statement == "" {
-		return fmt.Errorf("a note needs an id and a statement")
+	if err := Needs("a note", Field{Name: "id", There: p.ID != ""}, Field{Name: "statement", There: p.Statement != ""}); err != nil {
+		return err
 	}
 	if err := oneOf("kind", p.Kind, "convention", "format", "constraint", "fact", "concept"); err != nil {
 		return fmt.Errorf("note %q: %w", p.ID, err)
@@ -86,8 +86,8 @@ func (d *Demonstration) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := strict(dec, &p); err != nil {
 		return err
 	}
-	if p.ID == "" || p.Action.Type == "" {
-		return fmt.Errorf("a demonstration needs an id and an action")
+	if err := Needs("a demonstration", Field{Name: "id", There: p.ID != ""}, Field{Name: "action", There: p.Action.Type != ""}); err != nil {
+		return err
 	}
 	*d = Demonstration(p)
 	return d.Outcome.check()
@@ -145,8 +145,8 @@ func (e *Evidence) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := strict(dec, &p); err != nil {
 		return err
 	}
-	if p.ID == "" || p.EpisodeID == "" || p.TransitionID == "" || p.Action.Type == "" {
-		return fmt.Errorf("evidence needs id, episode_id, transition_id and action")
+	if err := Needs("evidence", Field{Name: "id", There: p.ID != ""}, Field{Name: "episode_id", There: p.EpisodeID != ""}, Field{Name: "transition_id", There: p.TransitionID != ""}, Field{Name: "action", There: p.Action.Type != ""}); err != nil {
+		return err
 	}
 	*e = Evidence(p)
 	return e.Outcome.check()

@@ -279,8 +279,8 @@ func (r *Rule) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := strict(dec, &p); err != nil {
 		return err
 	}
-	if p.ID == "" || p.ActionType == "" || p.Description == "\x00" {
-		return fmt.Errorf("a rule needs id, action_type and description")
+	if err := Needs("a rule", Field{Name: "id", There: p.ID != ""}, Field{Name: "action_type", There: p.ActionType != ""}, Field{Name: "description", There: p.Description != "\x00"}); err != nil {
+		return err
 	}
 	if err := p.Outcome.check(); err != nil {
 		return fmt.Errorf("rule %q: %w", p.ID, err)

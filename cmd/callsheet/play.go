@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -57,7 +56,7 @@ func (f *sessionFlags) open(ctx context.Context, a *app, requireObservation bool
 	}
 	s, err := session.Open(ctx, f.Session, b, o)
 	if err != nil {
-		return nil, nil, errors.Join(refusal{err}, b.Close())
+		return nil, nil, errors.Join(mended(err), b.Close())
 	}
 	return b, s, nil
 }
@@ -243,37 +242,77 @@ type playedSession struct {
 	session.Info
 }
 
-// Run lists sessions.
+// Run lists sessions. One that cannot be read is named, and the exit code is 1
+// then.
 func (c *worldSessionsCmd) Run(a *app) error {
-	entries, err := os.ReadDir(c.Dir)
-	if err != nil {
-		return refusal{err}
-	}
-	dirs := []string{c.Dir}
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			dirs = append(dirs, filepath.Join(c.Dir, e.Name()))
-		}
-	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
 	list := []playedSession{}
-	for _, dir := range dirs {
-		info, err := session.Inspect(context.Background(), dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	var left error
+	missed := func(err error) error {
+		a.err().Lines("callsheet: ", err.Error())
+		left = exit(exitNotOK)
+		return nil
+	}
+	err := filepath.WalkDir(c.Dir, func(dir string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && dir == c.Dir:
+			return err
+		case err != nil:
+			return missed(err)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !d.IsDir():
+			return nil
+		case dir != c.Dir && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
 		}
-		if err != nil {
-			a.err().Line("callsheet: %s", err)
-			continue
+		info, err := session.Inspect(ctx, dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return missed(err)
 		}
 		list = append(list, playedSession{dir, info})
+		return fs.SkipDir // what is in a session is its own
+	})
+	if err != nil {
+		return exitIf(ctx, mended(err))
 	}
 	if c.JSON {
-		return a.print(list)
+		return errors.Join(a.print(list), left)
 	}
 	rows := make([][]terminal.Cell, len(list))
 	for i, l := range list {
 		rows[i] = terminal.Cells(l.Session, value.Int(l.Revision).String(), value.Int(int64(l.Turns)).String(), value.Int(int64(l.Failed)).String(), l.World, l.ForkedFrom)
 	}
 	a.out().Table([]string{"SESSION", "REVISION", "TURNS", "FAILED", "WORLD", "FORKED FROM"}, rows)
+	return left
+}
+
+type worldForkCmd struct {
+	Session  string `arg:"" help:"The directory of the session."`
+	Output   string `required:"" help:"The new session, a directory that is not there yet." placeholder:"DIR"`
+	Revision *int64 `help:"The revision to go back to; the newest unless told." placeholder:"N"`
+}
+
+// Run forks a session. The session may be played meanwhile.
+func (c *worldForkCmd) Run(a *app) error {
+	at := int64(session.Newest)
+	if c.Revision != nil {
+		if at = *c.Revision; at < 0 {
+			return refuse("--revision is %d; revisions count from 0", at)
+		}
+	}
+	if err := outside("--output", c.Output); err != nil {
+		return err
+	}
+	ctx, _, stop := a.interruptible(nil, nil)
+	defer stop()
+	if err := session.Fork(ctx, c.Session, c.Output, at); err != nil {
+		return exitIf(ctx, mended(err))
+	}
+	a.out().Line("%s", c.Output)
 	return nil
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/callsheet/callsheet/world/episode"
 	"github.com/callsheet/callsheet/world/replay"
 	"github.com/callsheet/callsheet/world/runs"
+	"github.com/callsheet/callsheet/world/session"
 )
 
 type worldCmd struct {
@@ -28,6 +31,7 @@ type worldCmd struct {
 	Step     worldStepCmd     `cmd:"" help:"Play one action of a session."`
 	Play     worldPlayCmd     `cmd:"" help:"Play a session at the terminal."`
 	Sessions worldSessionsCmd `cmd:"" help:"List the sessions below a directory."`
+	Fork     worldForkCmd     `cmd:"" help:"Copy a session as it was at a revision into a new one."`
 	Replay   worldReplayCmd   `cmd:"" help:"Play recorded cases, and promote the worldbook if it deserves it."`
 	Patch    worldPatchCmd    `cmd:"" help:"Edit a worldbook into a new one, and replay cases on it."`
 }
@@ -40,6 +44,31 @@ func (a *app) printDocument(doc any) error {
 	}
 	_, err = a.stdout.Write(text)
 	return err
+}
+
+// mended makes a refusal of an error that whoever named a worldbook, a session or
+// an output can mend; the others are the harness's own.
+func mended(err error) error {
+	for _, t := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, book.ErrIntegrity, book.ErrInside, session.ErrOtherWorld} {
+		if errors.Is(err, t) {
+			return refusal{err}
+		}
+	}
+	if world.IsFault(err) {
+		return refusal{err}
+	}
+	return err
+}
+
+// outside refuses an output inside a worldbook before any work is done for it.
+func outside(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := book.Outside(path); err != nil {
+		return refuse("%s: %w", flag, err)
+	}
+	return nil
 }
 
 // readFlags say how recordings are read.
@@ -92,10 +121,13 @@ func progress(out *terminal.Output) func(episode.Progress) {
 	}
 }
 
-// faults names the recordings that were left out.
+// faults names the recordings that were left out, and those that say nothing.
 func (a *app) faults(rec *episode.Recording) {
 	for _, f := range rec.Faults {
 		a.err().Lines("callsheet: ", f.Error())
+	}
+	for _, name := range rec.Silent {
+		a.err().Line("callsheet: %s: there is no action in it, so no world can be made of it", name)
 	}
 }
 
@@ -125,6 +157,9 @@ const (
 func (c *worldIngestCmd) Run(a *app) error {
 	o, err := c.options(a)
 	if err != nil {
+		return err
+	}
+	if err := outside("--output", c.Output); err != nil {
 		return err
 	}
 	ctx, _, stop := a.interruptible(nil, nil)
@@ -205,10 +240,16 @@ type worldBuildCmd struct {
 	storedFlags
 }
 
+// manyTurns is how many make what comes after reading take long enough to say so.
+const manyTurns = 10_000
+
 // Run makes a worldbook and prints its path.
 func (c *worldBuildCmd) Run(a *app) error {
 	if _, err := os.Lstat(c.Output); err == nil {
 		return refuse("--output: %s is there already; a worldbook is never changed", c.Output)
+	}
+	if err := outside("--output", c.Output); err != nil {
+		return err
 	}
 	ctx, _, stop := a.interruptible(nil, nil)
 	defer stop()
@@ -235,12 +276,19 @@ func (c *worldBuildCmd) Run(a *app) error {
 		}
 		b.Description = string(text)
 	}
+	say := func(format string, args ...any) {
+		if !c.Quiet && len(rec.Slices) >= manyTurns {
+			a.err().Line(format, args...)
+		}
+	}
+	say("looking for rules in %d turns of %d episodes", len(rec.Slices), len(rec.Episodes))
 	artifacts, report, err := build.Build(rec, &b, build.Options{NoRules: c.NoRules})
 	if err != nil {
 		return refuse("%w", err)
 	}
+	say("writing %s", c.Output)
 	if err := book.Write(c.Output, artifacts, &b, book.WriteOptions{}); err != nil {
-		return err
+		return mended(err)
 	}
 	if !c.Quiet {
 		a.err().Line("%d episodes, %d turns (%d ambiguous, %d unreadable), %d actions; rules: %d supported, %d tentative, %d rejected",
@@ -278,6 +326,9 @@ func (c *worldBuildCmd) readRuns(ctx context.Context, a *app, o episode.Options)
 	for i, prefix := range c.Inputs {
 		if ids[i], err = store.Find(ctx, prefix); err != nil {
 			return nil, stored(err)
+		}
+		if k := slices.Index(ids[:i], ids[i]); k >= 0 {
+			return nil, refuse("%s and %s are the same run, %s: name it once, for a run that is read twice would be its own witness", c.Inputs[k], prefix, ids[i])
 		}
 	}
 	rec, err := episode.ReadFrom(ctx, runs.Exporter{Store: store, IDs: ids}, o)
@@ -320,7 +371,7 @@ type worldInitDemoCmd struct {
 func (c *worldInitDemoCmd) Run(a *app) error {
 	artifacts, cfg := book.Demo()
 	if err := book.Write(c.Output, artifacts, cfg, book.WriteOptions{}); err != nil {
-		return refusal{err}
+		return mended(err)
 	}
 	a.out().Line("%s", c.Output)
 	return nil
@@ -372,6 +423,9 @@ type worldReplayCmd struct {
 
 // Run plays cases.
 func (c *worldReplayCmd) Run(a *app) error {
+	if err := errors.Join(outside("--output", c.Output), outside("--promote-to", c.PromoteTo)); err != nil {
+		return err
+	}
 	b, err := openBook(c.Package)
 	if err != nil {
 		return err
@@ -392,7 +446,7 @@ func (c *worldReplayCmd) Run(a *app) error {
 	defer stop()
 	report, err := replay.Run(ctx, b, cases, baseline)
 	if err != nil {
-		return replayed(ctx, err)
+		return exitIf(ctx, mended(err))
 	}
 	return a.reported(b, report, c.Output, c.PromoteTo)
 }
@@ -411,14 +465,6 @@ func (a *app) cases(path string) ([]replay.Case, error) {
 
 // maxCases bounds a file of cases: a long recording of a large environment fits.
 const maxCases = 1 << 30
-
-// replayed says whose fault it is that nothing was played.
-func replayed(ctx context.Context, err error) error {
-	if world.IsFault(err, world.ValueError) {
-		return refusal{err}
-	}
-	return exitIf(ctx, err)
-}
 
 // reported writes a report, then promotes, and gives the exit code: 0 when there
 // were cases and all passed, and a wanted promotion was allowed.
@@ -445,7 +491,7 @@ func (a *app) reported(b *book.Book, r *replay.Report, output, promote string) e
 		return exit(exitNotOK)
 	case promote != "":
 		if err := replay.Promote(b, r, promote); err != nil {
-			return refusal{err}
+			return mended(err)
 		}
 		a.err().Line("promoted to %s", promote)
 	}
@@ -463,6 +509,9 @@ type worldPatchCmd struct {
 
 // Run patches a worldbook.
 func (c *worldPatchCmd) Run(a *app) error {
+	if err := errors.Join(outside("--output", c.Output), outside("--report", c.Report), outside("--promote-to", c.PromoteTo)); err != nil {
+		return err
+	}
 	base, err := openBook(c.Package)
 	if err != nil {
 		return err
@@ -484,7 +533,7 @@ func (c *worldPatchCmd) Run(a *app) error {
 	defer stop()
 	report, err := replay.Patch(ctx, base, &p, cases, c.Output)
 	if err != nil {
-		return replayed(ctx, err)
+		return exitIf(ctx, mended(err))
 	}
 	b, err := openBook(c.Output)
 	if err != nil {

@@ -89,8 +89,8 @@ func (c *Config) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 }
 
 func (c *Config) check() error {
-	if c.EnvironmentID == "" || c.Name == "" {
-		return fmt.Errorf("a worldbook needs an environment_id and a name")
+	if err := world.Needs("a worldbook", world.Field{Name: "environment_id", There: c.EnvironmentID != ""}, world.Field{Name: "name", There: c.Name != ""}); err != nil {
+		return err
 	}
 	switch c.ConstructionKind {
 	case Reconstructed, Authored, Ablated:

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 	"github.com/callsheet/callsheet/world/engine"
 	"github.com/callsheet/callsheet/world/episode"
@@ -34,6 +35,12 @@ import (
 // ErrIntegrity is what every package that is not what its manifest says is
 // refused with.
 var ErrIntegrity = errors.New("the worldbook is not intact")
+
+// Files that the manifest is checked against.
+const (
+	configFile = "construction/config.json"
+	reportFile = "validation/replay.json"
+)
 
 // maxManifest bounds manifest.json, which is read before anything is verified:
 // a hundred thousand files need less.
@@ -58,8 +65,11 @@ type Book struct {
 func Open(dir string) (*Book, error) {
 	b := &Book{dir: dir}
 	needed := map[string][]byte{"action_schema.json": nil, "state_schema.json": nil, "invariants.json": nil, "renderer/contracts.json": nil,
-		"rules/index.jsonl": nil, "demonstrations/transitions.jsonl": nil, "knowledge/notes.jsonl": nil}
+		"rules/index.jsonl": nil, "demonstrations/transitions.jsonl": nil, "knowledge/notes.jsonl": nil, configFile: nil, reportFile: nil}
 	if err := b.verify(needed); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	if err := b.agrees(needed[configFile], needed[reportFile]); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	extended, err := b.Manifest.extended()
@@ -106,6 +116,26 @@ func Open(dir string) (*Book, error) {
 	return b, nil
 }
 
+// agrees checks the manifest against the files that it was written from. A
+// package without them can be played, and not patched or promoted.
+func (b *Book) agrees(config, report []byte) error {
+	if config == nil {
+		return nil
+	}
+	var c Config
+	if err := world.Decode(config, &c); err != nil {
+		return fmt.Errorf("%s: %w", configFile, err)
+	}
+	var r value.Value
+	if report != nil {
+		var err error
+		if r, err = value.Parse(report); err != nil {
+			return fmt.Errorf("%s: %w", reportFile, err)
+		}
+	}
+	return b.Manifest.agrees(&c, r)
+}
+
 // Verify verifies a package without reading more of it than its bytes.
 func Verify(dir string) error {
 	b := &Book{dir: dir}
@@ -150,6 +180,9 @@ func (b *Book) verify(keep map[string][]byte) error {
 	sum := sha256.Sum256(text)
 	b.digest = hex.EncodeToString(sum[:])
 	if err := world.Decode(text, &b.Manifest); err != nil {
+		return fmt.Errorf("manifest.json: %w", err)
+	}
+	if err := b.Manifest.check(); err != nil {
 		return fmt.Errorf("manifest.json: %w", err)
 	}
 	found, err := listFiles(root)
@@ -320,12 +353,12 @@ func (b *Book) Artifacts() (*Artifacts, *Config, error) {
 	if err := world.Decode(text, &a); err != nil {
 		return nil, nil, fmt.Errorf("construction/artifacts.json: %w", err)
 	}
-	if text, err = b.read("construction/config.json"); err != nil {
+	if text, err = b.read(configFile); err != nil {
 		return nil, nil, err
 	}
 	var c Config
 	if err := world.Decode(text, &c); err != nil {
-		return nil, nil, fmt.Errorf("construction/config.json: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", configFile, err)
 	}
 	for _, d := range []struct {
 		what, want string

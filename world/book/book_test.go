@@ -150,6 +150,43 @@ func TestAManifestCannotReachOutside(t *testing.T) {
 	}
 }
 
+// No hash covers the manifest: what it says is checked against what it was
+// written from.
+func TestAManifestMustAgreeWithItsPackage(t *testing.T) {
+	whole := ledger(t)
+	text, err := os.ReadFile(filepath.Join(whole, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, c := range map[string]struct{ with, want string }{
+		`"schema_version": "1.1"`:               {`"schema_version": "9"`, `the schema version is "9"`},
+		`"name": "Trace2Env Ledger Demo"`:       {`"name": "Production"`, `name is "Production"`},
+		`"environment_id": "demo.ledger",`:      {`"environment_id": "prod",`, `environment_id is "prod"`},
+		`"description": "A tiny`:                {`"description": "The`, "description"},
+		`"tool",`:                               {`"tools",`, "domains"},
+		`"min_rule_confidence": 0.55`:           {`"min_rule_confidence": 0.0`, `min_rule_confidence is "0"`},
+		`"construction_kind": "authored"`:       {`"construction_kind": "ablated"`, "construction_kind"},
+		`"validation_status": "authored"`:       {`"validation_status": "validated"`, "validation_status is validated"},
+		"\"validation_status\": \"authored\"\n": {"\"validation_status\": \"blessed\"\n", `"blessed"`},
+		`"config_digest": "`:                    {`"config_digest": "0`, "config_digest"},
+	} {
+		dir := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+			t.Fatal(err)
+		}
+		edited := strings.Replace(string(text), old, c.with, 1)
+		if edited == string(text) {
+			t.Fatalf("the manifest has no %s", old)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "manifest.json"), []byte(edited), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want …%s…", c.with, err, c.want)
+		}
+	}
+}
+
 func TestWriteNeverTouchesWhatIsThere(t *testing.T) {
 	dir := ledger(t)
 	a, c := Demo()

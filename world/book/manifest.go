@@ -1,9 +1,11 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
@@ -53,10 +55,68 @@ func (m *Manifest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &p, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
-	if p.EnvironmentID == "" || p.Name == "" {
-		return fmt.Errorf("a manifest needs an environment_id and a name")
+	if err := world.Needs("a manifest", world.Field{Name: "environment_id", There: p.EnvironmentID != ""}, world.Field{Name: "name", There: p.Name != ""}); err != nil {
+		return err
 	}
 	*m = Manifest(p)
+	return nil
+}
+
+// check refuses a manifest that this version does not read.
+func (m *Manifest) check() error {
+	switch m.SchemaVersion {
+	case "1.0", "1.1":
+	default:
+		return fmt.Errorf("the schema version is %q, and this version reads 1.0 and 1.1", m.SchemaVersion)
+	}
+	switch m.Kind() {
+	case Reconstructed, Authored, Ablated:
+	default:
+		return fmt.Errorf("the construction_kind %q is not %s, %s or %s", m.Kind(), Reconstructed, Authored, Ablated)
+	}
+	switch m.Status() {
+	case Candidate, Validated, ByHand:
+	default:
+		return fmt.Errorf("the validation_status %q is not %s, %s or %s", m.Status(), Candidate, Validated, ByHand)
+	}
+	return nil
+}
+
+// agrees checks what no hash covers, the manifest itself, against the files that
+// say the same: how the package was built, and the replay that validated it.
+func (m *Manifest) agrees(c *Config, report value.Value) error {
+	digest, err := c.Digest()
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct{ what, is, want string }{
+		{"environment_id", m.EnvironmentID, c.EnvironmentID},
+		{"name", m.Name, c.Name},
+		{"description", m.Description, c.Description},
+		{"domains", strings.Join(m.Domains, ", "), strings.Join(c.Domains, ", ")},
+		{"config_digest", m.ConfigDigest(), digest},
+		{"construction_kind", m.Kind(), c.ConstructionKind},
+		{"min_rule_confidence", fmt.Sprint(m.MinRuleConfidence()), fmt.Sprint(float64(c.MinRuleConfidence))},
+	} {
+		if f.is != f.want {
+			return fmt.Errorf("%w: the manifest's %s is %q, and construction/config.json says %q", ErrIntegrity, f.what, f.is, f.want)
+		}
+	}
+	want := Candidate
+	if c.ConstructionKind == Authored {
+		want = ByHand
+	}
+	if !report.IsZero() {
+		want = Validated
+		of, _ := report.Get("artifact_digest")
+		eligible, _ := report.Get("promotion_eligible")
+		if s, _ := of.Text(); s != m.ArtifactDigest() || !python.Equal(eligible, value.BoolValue(true)) {
+			return fmt.Errorf("%w: the report in validation/replay.json does not allow these artifacts to be validated", ErrIntegrity)
+		}
+	}
+	if m.Status() != want {
+		return fmt.Errorf("%w: the manifest's validation_status is %s, and what is in the package makes it %s", ErrIntegrity, m.Status(), want)
+	}
 	return nil
 }
 
@@ -66,11 +126,15 @@ func (m *Manifest) text(key string) string {
 	return s
 }
 
-// Status is how far the package may be trusted.
-func (m *Manifest) Status() Status { return Status(m.text("validation_status")) }
+// Status is how far the package may be trusted; one that does not say is a
+// candidate.
+func (m *Manifest) Status() Status {
+	return cmp.Or(Status(m.text("validation_status")), Candidate)
+}
 
-// Kind is how the package was made: reconstructed, authored or ablated.
-func (m *Manifest) Kind() string { return m.text("construction_kind") }
+// Kind is how the package was made: reconstructed, authored or ablated; one that
+// does not say is reconstructed.
+func (m *Manifest) Kind() string { return cmp.Or(m.text("construction_kind"), Reconstructed) }
 
 // ArtifactDigest identifies what the package was compiled from.
 func (m *Manifest) ArtifactDigest() string { return m.text("artifact_digest") }

@@ -35,8 +35,8 @@ func (p *Patch) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &q, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
-	if q.BaseArtifactDigest == "" || q.Rationale == "" || len(q.FailedCaseIDs) == 0 || len(q.Edits) == 0 {
-		return fmt.Errorf("a patch needs base_artifact_digest, rationale, failed_case_ids and edits")
+	if err := world.Needs("a patch", world.Field{Name: "base_artifact_digest", There: q.BaseArtifactDigest != ""}, world.Field{Name: "rationale", There: q.Rationale != ""}, world.Field{Name: "failed_case_ids (one or more)", There: len(q.FailedCaseIDs) > 0}, world.Field{Name: "edits (one or more)", There: len(q.Edits) > 0}); err != nil {
+		return err
 	}
 	*p = Patch(q)
 	return nil

@@ -32,6 +32,55 @@ type WriteOptions struct {
 	Created time.Time
 }
 
+// ErrInside is what a path is refused with to which nothing may be written,
+// because it is at or below a worldbook.
+var ErrInside = errors.New("nothing is written into a worldbook")
+
+// Outside refuses a path at or below a worldbook, one on the way there that a
+// link leads into included: whatever is put there makes it one that is not
+// intact. The path need not exist.
+func Outside(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			at = real
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return err
+		}
+		at = up
+	}
+	for {
+		if isPackage(at) {
+			return fmt.Errorf("%s is inside the worldbook %s: %w; choose another place", path, at, ErrInside)
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return nil
+		}
+		at = up
+	}
+}
+
+// isPackage reports whether a directory looks like a worldbook.
+func isPackage(dir string) bool {
+	for _, name := range []string{"manifest.json", "action_schema.json", "state_schema.json"} {
+		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || !st.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
 // Write compiles artifacts into a package at dir, which must not exist. All of
 // it is written beside it, synced, and renamed, so that dir is never seen half
 // done; what was started is removed when it fails.
@@ -44,8 +93,11 @@ func Write(dir string, a *Artifacts, c *Config, o WriteOptions) (err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := a.Check(c, o.Extended); err != nil {
+	if err := Outside(dir); err != nil {
 		return err
+	}
+	if err := a.Check(c, o.Extended); err != nil {
+		return world.Faultf(world.ValueError, "%v", err)
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o777); err != nil {
@@ -174,14 +226,14 @@ func (w *writer) all(a *Artifacts, c *Config, o WriteOptions) error {
 		return err
 	}
 	w.document("construction/artifacts.json", a)
-	w.document("construction/config.json", c)
+	w.document(configFile, c)
 	lines(w, "candidates/rules.jsonl", a.Rules)
 	lines(w, "evidence/episodes.jsonl", a.Episodes)
 	lines(w, "evidence/transitions.jsonl", a.Transitions)
 	w.document("evidence/sources.json", a.SourceSnapshots)
 	lines(w, "evidence/local_transitions.jsonl", a.Evidence)
 	if !o.Report.IsZero() {
-		w.document("validation/replay.json", o.Report)
+		w.document(reportFile, o.Report)
 	}
 	w.file("overview.md", overview(a, c, len(rules)))
 	w.document("action_schema.json", a.ActionSchema)

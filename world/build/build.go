@@ -111,10 +111,13 @@ func collect(rec *episode.Recording, a *book.Artifacts, r *Report) []*turn {
 		t := &turn{ep: e, epIndex: byID[s.EpisodeID], slice: s, action: act, outcome: world.Unknown,
 			clear: s.Alignment != episode.Ambiguous && len(s.Concurrent) == 0}
 		var texts []string
-		for _, res := range s.ResultsOf(e) {
+		for i, res := range s.ResultsOf(e) {
 			texts = append(texts, episode.ResultText(res))
-			if res.Kind == episode.Error {
-				t.outcome = world.Failed
+			switch o := res.Outcome(); {
+			case i == 0 || o == world.Failed:
+				t.outcome = o
+			case t.outcome != world.Failed && o != t.outcome:
+				t.outcome = world.Unknown
 			}
 		}
 		t.text = strings.Join(texts, "\n")

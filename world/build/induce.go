@@ -89,7 +89,7 @@ func (in *inducer) group() {
 		}
 		pieces := scan(t.text, t.action)
 		var key strings.Builder
-		fmt.Fprintf(&key, "%s\x00%s\x00", t.action.Type, t.outcome)
+		fmt.Fprintf(&key, "%s\x00%t\x00", t.action.Type, t.outcome == world.Failed)
 		var slots []piece
 		for _, p := range pieces {
 			if p.slot {
@@ -105,6 +105,9 @@ func (in *inducer) group() {
 			byKey[key.String()] = g
 			in.groups = append(in.groups, g)
 			in.byAction[g.action] = append(in.byAction[g.action], g)
+		}
+		if t.outcome != g.outcome {
+			g.outcome = world.Unknown // not all of its recordings say that it succeeds
 		}
 		g.turns = append(g.turns, &sample{turn: t, slots: slots})
 		in.byTurn[t] = g

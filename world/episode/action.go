@@ -5,6 +5,7 @@ import (
 
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
+	"github.com/callsheet/callsheet/world/internal/python"
 )
 
 // ReadAction reads the typed action out of an action event: an object that
@@ -117,6 +118,23 @@ func ResultText(e *Event) string {
 	}
 	return e.Content.String()
 }
+
+// Outcome is what the recording says became of the call that an event is the
+// result of: an error failed; the result of an MCP client's log is a success if it
+// is none, and so is one that is marked "is_error": false in its metadata, as
+// those of Callsheet's own runs are. A message with a text says neither.
+func (e *Event) Outcome() world.Outcome {
+	if e.Kind == Error {
+		return world.Failed
+	}
+	if marked, ok := e.Meta(IsError); ok && python.Equal(marked, value.BoolValue(false)) || e.IsMCP() && e.Kind == Observation {
+		return world.Success
+	}
+	return world.Unknown
+}
+
+// IsError is the metadata of a result that says whether the call failed.
+const IsError = "is_error"
 
 // textParts reads a string, or a list of nothing but {"type":"text"} parts.
 func textParts(v value.Value) (string, bool) {

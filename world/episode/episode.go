@@ -66,8 +66,8 @@ func (e *Event) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &p, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
-	if p.ID == "" || p.Content.IsZero() {
-		return fmt.Errorf("an event needs an id and content")
+	if err := world.Needs("an event", world.Field{Name: "id", There: p.ID != ""}, world.Field{Name: "content", There: !p.Content.IsZero()}); err != nil {
+		return err
 	}
 	switch p.Actor {
 	case User, Agent, Environment, Tool, System, NoActor:
@@ -119,8 +119,8 @@ func (e *Episode) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &p, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
-	if p.ID == "" || p.SourceID == "" {
-		return fmt.Errorf("an episode needs an id and a source_id")
+	if err := world.Needs("an episode", world.Field{Name: "id", There: p.ID != ""}, world.Field{Name: "source_id", There: p.SourceID != ""}); err != nil {
+		return err
 	}
 	*e = Episode(p)
 	return nil

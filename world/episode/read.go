@@ -55,6 +55,7 @@ type Recording struct {
 	Slices   []Slice
 	Sources  []Source
 	Faults   []*Fault // the files that were left out, in their order
+	Silent   []string // the sources without an action, from which no world learns
 }
 
 // A Source is the text that episodes were read from, redacted if that was
@@ -150,6 +151,9 @@ func gather(parts []part) *Recording {
 			rec.Sources = append(rec.Sources, p.source)
 			rec.Episodes = append(rec.Episodes, p.episodes...)
 			rec.Slices = append(rec.Slices, p.slices...)
+			if len(p.slices) == 0 {
+				rec.Silent = append(rec.Silent, p.source.Name)
+			}
 		}
 	}
 	return rec

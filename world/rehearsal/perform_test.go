@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -269,6 +270,47 @@ func TestHostile093_ASecretIsInNoRehearsal(t *testing.T) {
 	})
 	if err != nil || files == 0 {
 		t.Error(files, err)
+	}
+}
+
+// A rule that was induced knows that its call succeeds only where the recordings
+// say so; else nobody knows, and the receipt does not count.
+func TestAnOutcomeThatNobodyKnowsDoesNotCount(t *testing.T) {
+	catalogue, err := tool.NewCatalogue(&tool.Declaration{Name: "ping", Effects: tool.Effects{ReadOnly: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		mark   func(episode, turn int) string
+		counts bool
+	}{
+		{"marked", func(int, int) string { return `,"metadata":{"is_error":false}` }, true},
+		{"unmarked", func(int, int) string { return "" }, false},
+		{"mixed", func(e, _ int) string { return []string{`,"metadata":{"is_error":false}`, ""}[e%2] }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var docs documents
+			for e := range 8 {
+				d := document{name: fmt.Sprint("e", e)}
+				for i := range 3 {
+					call := answered(i, "ping", fmt.Sprintf(`{"n":%d}`, 10*e+i), `"pong"`)
+					call[1] = strings.Replace(call[1], `"role":"tool"`, `"role":"tool"`+c.mark(e, i), 1)
+					d.events = append(d.events, call...)
+				}
+				docs = append(docs, d)
+			}
+			report, receipt := perform(t, compile(t, docs), `[{"id":"a","tool":"ping","args":{"n":99}}]`, catalogue, PerformOptions{})
+			if !report.OK() || receipt.Steps[0].Way != Ruled {
+				t.Fatalf("%+v, want an answer by a rule", receipt.Steps)
+			}
+			if receipt.Counts != c.counts {
+				t.Errorf("counts: %v, because %q; want %v", receipt.Counts, receipt.Reasons, c.counts)
+			}
+			if want := "step a has an answer, but whether the call succeeds is unknown to what answered: rule:"; !c.counts && !strings.HasPrefix(strings.Join(receipt.Reasons, ";"), want) {
+				t.Errorf("reasons %q, want %s…", receipt.Reasons, want)
+			}
+		})
 	}
 }
 

@@ -88,6 +88,10 @@ func (s *Stage) receipt(p *plan.Plan, c *tool.Catalogue, o PerformOptions, repor
 			r.Reasons = append(r.Reasons, fmt.Sprintf("step %s is %s", y.Step, y.Status))
 		case y.Way == Agent && !o.AllowAgent:
 			r.Reasons = append(r.Reasons, fmt.Sprintf("step %s was answered by the agent, which was not allowed to count", y.Step))
+		case y.Way == Ruled || y.Way == Agent:
+			if o := answers[step.ID].Outcome; o != world.Success {
+				r.Reasons = append(r.Reasons, fmt.Sprintf("step %s has an answer, but whether the call succeeds is %s to what answered: %s", y.Step, o, strings.Join(y.Evidence, " ")))
+			}
 		}
 	}
 	r.Counts = len(r.Reasons) == 0

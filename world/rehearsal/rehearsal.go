@@ -59,6 +59,10 @@ type Provenance struct {
 	Evidence  []string `json:"evidence"`  // ids of recorded turns, rules, and what an agent cited
 	Reason    string   `json:"reason"`    // why the ways before did not answer; "" with a recorded one
 	Worldbook string   `json:"worldbook"` // its digest
+
+	// Outcome is what the rule or the agent says became of the call; "" with a
+	// recorded answer, which is what the tool really gave.
+	Outcome world.Outcome `json:"outcome"`
 }
 
 // Options say how a stage answers.
@@ -196,6 +200,7 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 	if res.Route == session.ByAgent {
 		ans.Provenance.Way = Agent
 	}
+	ans.Provenance.Outcome = res.Outcome
 	for _, id := range res.Plan.RuleIDs {
 		ans.Provenance.Evidence = append(ans.Provenance.Evidence, "rule:"+id)
 	}

@@ -31,13 +31,13 @@ func (c *Case) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &p, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
-	switch {
-	case p.ID == "" || p.TrajectoryGroup == "" || len(p.SourceIDs) == 0 || len(p.Steps) == 0:
-		return fmt.Errorf("a case needs id, trajectory_group, source_ids and steps")
-	case p.Split != "train" && p.Split != "validation" && p.Split != "test":
+	if err := world.Needs("a case", world.Field{Name: "id", There: p.ID != ""}, world.Field{Name: "trajectory_group", There: p.TrajectoryGroup != ""},
+		world.Field{Name: "source_ids (one or more)", There: len(p.SourceIDs) > 0}, world.Field{Name: "split", There: p.Split != ""},
+		world.Field{Name: "initial_state", There: p.InitialState.Revision >= 0}, world.Field{Name: "steps (one or more)", There: len(p.Steps) > 0}); err != nil {
+		return err
+	}
+	if p.Split != "train" && p.Split != "validation" && p.Split != "test" {
 		return fmt.Errorf("case %q: split %q is not train, validation or test", p.ID, p.Split)
-	case p.InitialState.Revision < 0:
-		return fmt.Errorf("case %q needs an initial_state", p.ID)
 	}
 	*c = Case(p)
 	return nil
@@ -60,9 +60,10 @@ func (s *Step) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err := json.UnmarshalDecode(dec, &p, json.RejectUnknownMembers(true)); err != nil {
 		return err
 	}
+	if err := world.Needs("a step", world.Field{Name: "action", There: p.Action.Type != ""}, world.Field{Name: "expected_observation", There: p.ExpectedObservation != "\x00"}); err != nil {
+		return err
+	}
 	switch {
-	case p.Action.Type == "" || p.ExpectedObservation == "\x00":
-		return fmt.Errorf("a step needs an action and an expected_observation")
 	case p.ObservationMatch != "exact" && p.ObservationMatch != "json":
 		return fmt.Errorf("observation_match %q is not exact or json", p.ObservationMatch)
 	case p.ExpectedState.Kind() != value.Object:

@@ -383,6 +383,9 @@ func Patch(ctx context.Context, base *book.Book, p *book.Patch, cases []Case, di
 	if err != nil {
 		return nil, err
 	}
+	if err := consistent(cases, edited); err != nil { // before anything is written
+		return nil, err
+	}
 	if err := book.Write(dir, edited, c, book.WriteOptions{Extended: base.Extended()}); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,8 @@ func event(e journal.Entry, body value.Value) (value.Value, error) {
 			"content", object("name", name, "arguments", args)), nil
 	}
 	result := func(kind string, content value.Value) value.Value {
-		return object("role", value.MustText("tool"), "kind", value.MustText(kind), "tool_call_id", call, "timestamp", at, "content", content)
+		return object("role", value.MustText("tool"), "kind", value.MustText(kind), "tool_call_id", call, "timestamp", at, "content", content,
+			"metadata", object(episode.IsError, value.BoolValue(kind == "error")))
 	}
 	if f, ok := body.Get("failure"); ok {
 		if lost, _ := f.Get("lost"); lost.Kind() == value.Bool && lost.String() == "true" {

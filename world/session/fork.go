@@ -9,14 +9,37 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/callsheet/callsheet/world/book"
 )
+
+// Newest is the revision that a session is at.
+const Newest = -1
 
 // Fork writes a new session into a directory that must not exist: a copy of
 // this one as it was at a revision, with its audit and memory up to there. It
 // is written beside its place and renamed.
-func (s *Session) Fork(ctx context.Context, dir string, revision int64) (err error) {
+func (s *Session) Fork(ctx context.Context, dir string, revision int64) error {
+	return fork(ctx, s.db, s.dir, dir, revision)
+}
+
+// Fork forks the session in a directory, which may be played meanwhile, without
+// opening its worldbook.
+func Fork(ctx context.Context, from, dir string, revision int64) (err error) {
+	db, err := readOnly(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return fork(ctx, db, from, dir, revision)
+}
+
+func fork(ctx context.Context, db *sql.DB, from, dir string, revision int64) (err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("%s exists already; fork into a new directory: %w", dir, fs.ErrExist)
+	}
+	if err := book.Outside(dir); err != nil {
+		return err
 	}
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o777); err != nil {
@@ -28,21 +51,21 @@ func (s *Session) Fork(ctx context.Context, dir string, revision int64) (err err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("fork of session %s: %w", s.dir, err), os.RemoveAll(stage))
+			err = errors.Join(fmt.Errorf("fork of session %s: %w", from, err), os.RemoveAll(stage))
 		}
 	}()
 	if err := os.Chmod(stage, 0o755); err != nil {
 		return err
 	}
-	if err := s.copy(ctx, filepath.Join(stage, fileName), revision); err != nil {
+	if err := copySession(ctx, db, from, filepath.Join(stage, fileName), revision); err != nil {
 		return err
 	}
 	return os.Rename(stage, dir)
 }
 
-func (s *Session) copy(ctx context.Context, file string, revision int64) error {
+func copySession(ctx context.Context, from *sql.DB, name, file string, revision int64) error {
 	// One transaction of the source, so that what is copied is of one moment.
-	src, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	src, err := from.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -51,11 +74,12 @@ func (s *Session) copy(ctx context.Context, file string, revision int64) error {
 	if err != nil {
 		return err
 	}
-	name, err := dsn(file, true)
+	revision = at.Revision
+	into, err := dsn(file, true)
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", name)
+	db, err := sql.Open("sqlite", into)
 	if err != nil {
 		return err
 	}
@@ -83,7 +107,7 @@ func (s *Session) copy(ctx context.Context, file string, revision int64) error {
 		if _, err := dst.ExecContext(ctx, "INSERT OR REPLACE INTO snapshots VALUES (?, ?)", at.Revision, string(at.AppendTo(nil))); err != nil {
 			return err
 		}
-		for k, v := range map[string]string{"indexed": "0", "forked_from": s.dir, "forked_at": strconv.FormatInt(revision, 10)} {
+		for k, v := range map[string]string{"indexed": "0", "forked_from": name, "forked_at": strconv.FormatInt(revision, 10)} {
 			if _, err := dst.ExecContext(ctx, "INSERT OR REPLACE INTO meta VALUES (?, ?)", k, v); err != nil {
 				return err
 			}

@@ -22,14 +22,7 @@ type Info struct {
 // Inspect looks at a session without opening its worldbook, and without writing
 // to it.
 func Inspect(ctx context.Context, dir string) (info Info, err error) {
-	file, err := filepath.Abs(filepath.Join(dir, fileName))
-	if err != nil {
-		return info, err
-	}
-	if _, err := os.Stat(file); err != nil {
-		return info, err
-	}
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(5000)")
+	db, err := readOnly(dir)
 	if err != nil {
 		return info, err
 	}
@@ -42,4 +35,16 @@ func Inspect(ctx context.Context, dir string) (info Info, err error) {
 		return info, fmt.Errorf("session %s: %w", dir, err)
 	}
 	return info, nil
+}
+
+// readOnly opens the file of a session that is there.
+func readOnly(dir string) (*sql.DB, error) {
+	file, err := filepath.Abs(filepath.Join(dir, fileName))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(5000)")
 }

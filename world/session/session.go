@@ -33,6 +33,7 @@ import (
 	"github.com/callsheet/callsheet/world"
 	"github.com/callsheet/callsheet/world/book"
 	"github.com/callsheet/callsheet/world/engine"
+	"github.com/callsheet/callsheet/world/internal/python"
 	"github.com/callsheet/callsheet/world/state"
 	"github.com/go-json-experiment/json"
 )
@@ -63,7 +64,7 @@ const (
 type Options struct {
 	// Initial is the state of a new session; nil: the schema's defaults, which
 	// a package rebuilt from traces does not have as evidence, so that there it
-	// is required.
+	// is required. A session that is there must have begun with it.
 	Initial *state.State
 	// AllowUnvalidated plays a candidate, which has passed no replay.
 	AllowUnvalidated bool
@@ -164,6 +165,9 @@ func Open(ctx context.Context, dir string, b *book.Book, o Options) (*Session, e
 		return nil, err
 	}
 	if !exists {
+		if err := book.Outside(dir); err != nil {
+			return nil, err
+		}
 		if err := b.Engine.CheckTypes(initial); err != nil {
 			return nil, fmt.Errorf("initial state: %w", err)
 		}
@@ -247,7 +251,7 @@ func (s *Session) begun(ctx context.Context, initial state.State) error {
 			return err
 		}
 		if version != formatVersion {
-			return fmt.Errorf("its format is %q, this version reads %q", version, formatVersion)
+			return world.Faultf(world.ValueError, "its format is %q, this version reads %q", version, formatVersion)
 		}
 		have, err := s.meta(ctx, "world")
 		if err != nil {
@@ -256,7 +260,10 @@ func (s *Session) begun(ctx context.Context, initial state.State) error {
 		if have != id {
 			return fmt.Errorf("%w: it was played on %s, this is %s", ErrOtherWorld, have, id)
 		}
-		return nil
+		if s.o.Initial == nil {
+			return nil
+		}
+		return s.beganWith(ctx, *s.o.Initial)
 	}
 	if _, err := s.conn.ExecContext(ctx, schema); err != nil {
 		return err
@@ -269,6 +276,26 @@ func (s *Session) begun(ctx context.Context, initial state.State) error {
 	}
 	_, err := s.conn.ExecContext(ctx, "INSERT INTO snapshots VALUES (?, ?)", initial.Revision, string(first))
 	return err
+}
+
+// beganWith refuses an initial state that is not the one that the session has.
+func (s *Session) beganWith(ctx context.Context, initial state.State) error {
+	base, err := s.meta(ctx, "base")
+	if err != nil {
+		return err
+	}
+	revision, err := strconv.ParseInt(base, 10, 64)
+	if err != nil {
+		return fmt.Errorf("its base is %q, no revision", base)
+	}
+	began, _, _, err := stateAt(ctx, s.conn, revision)
+	if err != nil {
+		return err
+	}
+	if !python.Equal(began.Value(), initial.Value()) {
+		return world.Faultf(world.ValueError, "it is there already and began with another state; leave the initial state out to go on with it, or begin a session elsewhere")
+	}
+	return nil
 }
 
 // worldID names what a session is played on: promotion writes a new package
@@ -305,7 +332,7 @@ func stateAt(ctx context.Context, q queryer, revision int64) (st state.State, wh
 	var text string
 	err = q.QueryRowContext(ctx, "SELECT state FROM snapshots WHERE revision <= ? ORDER BY revision DESC LIMIT 1", limit).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
-		return st, 0, 0, fmt.Errorf("it has no revision %d", revision)
+		return st, 0, 0, world.Faultf(world.ValueError, "it has no revision %d", revision)
 	}
 	if err != nil {
 		return st, 0, 0, err
@@ -341,7 +368,7 @@ func stateAt(ctx context.Context, q queryer, revision int64) (st state.State, wh
 		return st, 0, 0, err
 	}
 	if revision >= 0 && st.Revision != revision {
-		return st, 0, 0, fmt.Errorf("it has no revision %d, the newest is %d", revision, st.Revision)
+		return st, 0, 0, world.Faultf(world.ValueError, "it has no revision %d, the newest is %d", revision, st.Revision)
 	}
 	return st, whole, since, nil
 }
