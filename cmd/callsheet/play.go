@@ -56,9 +56,18 @@ func (f *sessionFlags) open(ctx context.Context, a *app, requireObservation bool
 	}
 	s, err := session.Open(ctx, f.Session, b, o)
 	if err != nil {
-		return nil, nil, errors.Join(mended(err), b.Close())
+		return nil, nil, errors.Join(a.unopened(err), b.Close())
 	}
 	return b, s, nil
+}
+
+// unopened says why a session was not opened.
+func (a *app) unopened(err error) error {
+	if errors.Is(err, session.ErrConflict) {
+		a.err().Line("callsheet: %s; try again", err)
+		return exit(exitNotOK)
+	}
+	return mended(err)
 }
 
 type worldStepCmd struct {

@@ -173,6 +173,10 @@ func (b *Book) verify(keep map[string][]byte) error {
 		return err
 	}
 	defer root.Close()
+	found, err := listFiles(root) // before one is opened: a named pipe would wait for a writer
+	if err != nil {
+		return err
+	}
 	text, err := readBounded(root, "manifest.json", maxManifest)
 	if err != nil {
 		return err
@@ -184,10 +188,6 @@ func (b *Book) verify(keep map[string][]byte) error {
 	}
 	if err := b.Manifest.check(); err != nil {
 		return fmt.Errorf("manifest.json: %w", err)
-	}
-	found, err := listFiles(root)
-	if err != nil {
-		return err
 	}
 	for name := range b.Manifest.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) || name != filepath.ToSlash(filepath.Clean(name)) || name == "manifest.json" {

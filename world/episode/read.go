@@ -181,18 +181,19 @@ func (r *reader) file(name string, size int64) (p part) {
 }
 
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
+	// Before it is opened: a named pipe would wait for a writer.
+	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !st.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	var data bytes.Buffer
 	data.Grow(int(min(st.Size(), MaxFile)) + bytes.MinRead) // so that it is not copied while it grows
 	if _, err := data.ReadFrom(io.LimitReader(f, MaxFile+1)); err != nil {

@@ -31,6 +31,9 @@ func Fork(ctx context.Context, from, dir string, revision int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := begun(ctx, db, from); err != nil {
+		return err
+	}
 	return fork(ctx, db, from, dir, revision)
 }
 

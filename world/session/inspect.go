@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // An Info says what a session on disk is.
@@ -27,6 +29,9 @@ func Inspect(ctx context.Context, dir string) (info Info, err error) {
 		return info, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err = begun(ctx, db, dir); err != nil {
+		return info, err
+	}
 	err = db.QueryRowContext(ctx, `SELECT (SELECT value FROM meta WHERE key = 'world'),
 		(SELECT max(revision) FROM (SELECT max(revision) AS revision FROM deltas UNION SELECT max(revision) FROM snapshots)),
 		(SELECT count(*) FROM memory), (SELECT count(*) FROM audit) - (SELECT count(*) FROM deltas),
@@ -35,6 +40,19 @@ func Inspect(ctx context.Context, dir string) (info Info, err error) {
 		return info, fmt.Errorf("session %s: %w", dir, err)
 	}
 	return info, nil
+}
+
+// begun refuses a file in which no session was begun: what a process left that
+// died, or found the disk full, before it could.
+func begun(ctx context.Context, db *sql.DB, dir string) error {
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'").Scan(&n); err != nil {
+		return fmt.Errorf("session %s: %w", dir, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("session %s was never begun: %w", dir, fs.ErrNotExist)
+	}
+	return nil
 }
 
 // readOnly opens the file of a session that is there.
@@ -46,5 +64,5 @@ func readOnly(dir string) (*sql.DB, error) {
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
 	}
-	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(5000)")
+	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(" + strconv.FormatInt(openWait.Milliseconds(), 10) + ")")
 }

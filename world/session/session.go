@@ -191,7 +191,27 @@ func dsn(file string, sync bool) (string, error) {
 	if !sync {
 		mode = "off"
 	}
-	return "file:" + (&url.URL{Path: abs}).EscapedPath() + "?_pragma=journal_mode(wal)&_pragma=synchronous(" + mode + ")", nil
+	return "file:" + (&url.URL{Path: abs}).EscapedPath() + "?_pragma=busy_timeout(" + strconv.FormatInt(openWait.Milliseconds(), 10) + ")&_pragma=synchronous(" + mode + ")", nil
+}
+
+// openWait is how long opening waits for another writer: a step by rules takes a
+// thousandth of it. A step of an agent may take longer; then it is a conflict.
+const openWait = 5 * time.Second
+
+// useWAL makes the file one with a write-ahead log. Of several that begin one
+// session at once SQLite lets one do that, and does not let the others wait.
+func useWAL(ctx context.Context, c *sql.Conn) error {
+	for end := time.Now().Add(openWait); ; {
+		_, err := c.ExecContext(ctx, "PRAGMA journal_mode=wal")
+		if !busy(err) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(openWait / 500):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func (s *Session) open(ctx context.Context, file string, initial state.State) error {
@@ -207,12 +227,13 @@ func (s *Session) open(ctx context.Context, file string, initial state.State) er
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
 	}
-	for _, pragma := range []string{"PRAGMA busy_timeout=5000", "BEGIN IMMEDIATE"} {
-		if _, err := s.conn.ExecContext(ctx, pragma); err != nil {
-			return err
-		}
+	if err := useWAL(ctx, s.conn); err != nil {
+		return conflict(err)
 	}
-	if err := s.begun(ctx, initial); err != nil {
+	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return conflict(err)
+	}
+	if err := s.prepare(ctx, initial); err != nil {
 		_, rerr := s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return errors.Join(err, rerr)
 	}
@@ -238,8 +259,8 @@ func (s *Session) open(ctx context.Context, file string, initial state.State) er
 	return s.load(ctx)
 }
 
-// begun creates the tables of a new session, or checks those of an old one.
-func (s *Session) begun(ctx context.Context, initial state.State) error {
+// prepare creates the tables of a new session, or checks those of an old one.
+func (s *Session) prepare(ctx context.Context, initial state.State) error {
 	var n int
 	if err := s.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'").Scan(&n); err != nil {
 		return err

@@ -37,10 +37,7 @@ func (s *Session) begin(ctx context.Context) (*transaction, error) {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		s.mu.Unlock()
-		if busy(err) {
-			return nil, ErrConflict
-		}
-		return nil, err
+		return nil, conflict(err)
 	}
 	t := &transaction{s}
 	var head int64
@@ -57,6 +54,14 @@ func (s *Session) begin(ctx context.Context) (*transaction, error) {
 func busy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
+}
+
+// conflict is ErrConflict for an error that says that another writer has the lock.
+func conflict(err error) error {
+	if busy(err) {
+		return ErrConflict
+	}
+	return err
 }
 
 func (t *transaction) rollback() error {
