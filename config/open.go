@@ -359,6 +359,9 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 		return err
 	}
 	c.knownOverrides(tools, origins)
+	for i := range tools {
+		c.knownArgs(&tools[i].Declaration, first[tools[i].Name])
+	}
 	if err := c.doc.err(); err != nil {
 		return err
 	}
@@ -458,10 +461,33 @@ func (c *Config) knownOverrides(tools []tool.Tool, origins []*origin) {
 	}
 }
 
+// knownArgs refuses roles of args that the tool does not have: the arg that was
+// meant would keep the role that it has.
+func (c *Config) knownArgs(d *tool.Declaration, from *origin) {
+	if from.settled {
+		return // what a recorded tool was told is in its declaration, and nothing is told it anew
+	}
+	refuse := func(pointer string, o *Override) {
+		if o == nil {
+			return
+		}
+		allowing := *d
+		allowing.Allowed = slices.Concat(d.Allowed, o.AllowArgs)
+		for _, a := range o.Args {
+			if wrong := allowing.MisnamedArg(a.Name); wrong != "" {
+				c.doc.faultKey(pointer+"/args/"+value.EscapePointer(a.Name), "args: %s", wrong)
+			}
+		}
+	}
+	own, pointer := c.ownOverride(d.Name)
+	refuse(pointer, own)
+	refuse(at("overrides", d.Name), c.Overrides.Get(d.Name))
+}
+
 // setUp applies what the configuration says of a tool. A command has had its
 // declaration settled when it was made.
 func (c *Config) setUp(d *tool.Declaration, from *origin, o *Opened, limits map[string]call.Limit) {
-	own := c.ownOverride(d.Name)
+	own, _ := c.ownOverride(d.Name)
 	if own == nil && !from.settled {
 		c.settle(d, nil)
 	}
@@ -489,16 +515,17 @@ func set[T, F ~int | ~int64](to *T, from F) {
 	}
 }
 
-// ownOverride is what a command's own entry says of it, nil for other tools.
-func (c *Config) ownOverride(name string) *Override {
+// ownOverride is what a command's own entry says of it and the entry's pointer,
+// nil for other tools.
+func (c *Config) ownOverride(name string) (*Override, string) {
 	for _, e := range c.Sources {
 		for _, cmd := range e.Value.Commands {
 			if e.Value.Prefix+cmd.Name == name {
-				return &cmd.Value.Override
+				return &cmd.Value.Override, at("sources", e.Name, "commands", cmd.Name)
 			}
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // PlanLimits are the bounds of a plan document.

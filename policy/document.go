@@ -159,7 +159,7 @@ func (r *reader) accept(v value.Value, pointer string) Accept {
 		case "tool":
 			a.Tool = r.text(m, at)
 		case "arg":
-			a.Arg = r.text(m, at)
+			a.Arg, a.argAt = r.text(m, at), r.span(at)
 		case "list":
 			a.List = r.text(m, at)
 		}
@@ -168,15 +168,15 @@ func (r *reader) accept(v value.Value, pointer string) Accept {
 }
 
 func (r *reader) output(v value.Value, pointer string) Output {
-	var o Output
+	o := Output{at: r.span(pointer), places: map[string]span{}}
 	r.members(v, pointer, []string{"trusted", "untrusted", "secret", "text"}, func(key, at string, m value.Value) {
 		switch key {
 		case "trusted":
-			o.Trusted = r.texts(m, at)
+			o.Trusted = r.patterns(m, at, &o)
 		case "untrusted":
-			o.Untrusted = r.texts(m, at)
+			o.Untrusted = r.patterns(m, at, &o)
 		case "secret":
-			o.Secret = r.texts(m, at)
+			o.Secret = r.patterns(m, at, &o)
 		case "text":
 			if o.UntrustedText = r.text(m, at) == "untrusted"; !o.UntrustedText {
 				r.fault(at, "text is \"untrusted\", or leave it out")
@@ -184,6 +184,17 @@ func (r *reader) output(v value.Value, pointer string) Output {
 		}
 	})
 	return o
+}
+
+// patterns are the texts of a list of o, whose places are kept.
+func (r *reader) patterns(v value.Value, pointer string, o *Output) []string {
+	list := r.texts(v, pointer)
+	for i, text := range list {
+		if _, twice := o.places[text]; !twice {
+			o.places[text] = r.span(childPointer(pointer, v, i))
+		}
+	}
+	return list
 }
 
 func (r *reader) rule(v value.Value, pointer string) Rule {
