@@ -296,9 +296,7 @@ func (w *writing) perform(replans int, setup func() (value.Value, error)) error 
 		if w.opt.Setup, err = setup(); err != nil {
 			return err
 		}
-		if w.opt.AskRepeats = origin != ""; w.opt.AskRepeats {
-			w.opt.Run.Gate = g.gate // also one that allows everything: it is how a person is asked
-		}
+		w.opt.AskRepeats = origin != ""
 		w.opt.Name = title(w.task)
 		w.prepare(d)
 		report, failed := w.conduct(d.Plan, func(ctx context.Context) (*machine.Report, error) {
