@@ -29,6 +29,7 @@ type planCmd struct {
 	Replan int    `help:"Hand a run that did not end well back to the model, this often at most." placeholder:"N"`
 	Budget *int   `help:"Calls of the run at most, in place of the plan's own budget." placeholder:"N"`
 	Out    string `help:"Write the plan to this file." placeholder:"FILE"`
+	Empty  bool   `name:"allow-empty" help:"Take a plan without steps too: there may be nothing to do."`
 	agentFlags
 }
 
@@ -99,7 +100,7 @@ func (c *planCmd) run(a *app, p *performance) error {
 		return refusal{err}
 	}
 	w := &writing{
-		performance: p, vault: g.vault, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, trace: c.Trace, out: c.Out,
+		performance: p, vault: g.vault, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, empty: c.Empty, trace: c.Trace, out: c.Out,
 		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(cfg)}, running: c.Go,
 	}
 	if w.setup, err = c.setup(cfg, g, w.kept()...); err != nil {
@@ -126,6 +127,7 @@ type writing struct {
 	config   *config.Config
 	task     string
 	budget   *int
+	empty    bool // a plan without steps is one
 	settings agent.Settings
 	trace    string
 	out      string
@@ -144,6 +146,9 @@ func (w *writing) kept() []value.Member {
 	if w.budget != nil {
 		ms = append(ms, value.Member{Key: "budget", Value: value.Int(int64(*w.budget))})
 	}
+	if w.empty {
+		ms = append(ms, value.Member{Key: "allow_empty", Value: value.BoolValue(true)})
+	}
 	return ms
 }
 
@@ -151,7 +156,7 @@ func (w *writing) kept() []value.Member {
 func (w *writing) session(earlier *planner.Earlier) (*planner.Session, error) {
 	s := &script{config: w.config, tools: w.tools}
 	session, err := planner.New(planner.Config{
-		Task: w.task, Catalogue: w.tools.Set.Catalogue(), Settings: w.settings, Earlier: earlier,
+		Task: w.task, Catalogue: w.tools.Set.Catalogue(), Settings: w.settings, AllowEmpty: w.empty, Earlier: earlier,
 		Check: check.Options{Budget: w.budget, Ceiling: s.ceiling(), Limits: w.config.PlanLimits(), Policy: w.findings},
 	})
 	if err != nil {
@@ -367,6 +372,8 @@ func resumePlanning(p *performance, h *record.AgentHistory, m model.Model, c *co
 		n, _ := b.Int()
 		w.budget = agent.Int(int(n))
 	}
+	empty, _ := h.Setup.Get("allow_empty")
+	w.empty, _ = empty.Bool()
 	s, err := w.session(nil)
 	if err != nil {
 		return err
