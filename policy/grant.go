@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/callsheet/callsheet/internal/iban"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -236,28 +237,10 @@ func (g *Grants) iban(tokens []string) {
 			break
 		}
 		joined += t
-		if isIBAN(joined) && (i == 0 || len(joined) >= 15) {
+		if iban.Is(joined) && (i == 0 || len(joined) >= 15) {
 			g.ibans[joined] = true
 		}
 	}
-}
-
-// isIBAN reports whether s has the form of an international bank account number.
-// The check digits are not tested: a mistyped account is still the user's own
-// word, and no other account is granted by it.
-func isIBAN(s string) bool {
-	if len(s) < 15 || len(s) > 34 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		digit, letter := c >= '0' && c <= '9', c >= 'A' && c <= 'Z'
-		switch {
-		case i < 2 && !letter, i >= 2 && i < 4 && !digit, !digit && !letter:
-			return false
-		}
-	}
-	return true
 }
 
 // Allows reports whether v, as the arg of d at the pointer, is the user's own: a
@@ -345,7 +328,7 @@ func names(d *tool.Declaration, pointer string, words []string) bool {
 // allowsText reports whether a text is granted for an arg of these formats. enum
 // says that the schema lists it, prose that the arg may be several words.
 func (g *Grants) allowsText(text string, formats []string, enum, prose bool) bool {
-	if compact := strings.ReplaceAll(text, " ", ""); isIBAN(compact) && g.ibans[compact] && len(formats) == 0 {
+	if compact := strings.ReplaceAll(text, " ", ""); iban.Is(compact) && g.ibans[compact] && len(formats) == 0 {
 		return true
 	}
 	for _, f := range formats {

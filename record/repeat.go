@@ -9,7 +9,7 @@ import (
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
-	"github.com/callsheet/callsheet/policy"
+	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -20,7 +20,7 @@ const CodeRepeatedEffect = "repeated_effect"
 // repeats is the gate of a fork. A call that is not safe to repeat asks a person,
 // in the other gate's way but whatever that says, when the same call is one of which
 // nobody knows what became in a run before; with [Options.AskRepeats] also a call
-// with effects of the same tool on the same targets ([policy.Targets.Same]) as one
+// with effects of the same tool on the same targets ([tool.Targets.Same]) as one
 // that ended ok there. A call whose outcome is taken over is not made, and not
 // judged.
 type repeats struct {
@@ -40,7 +40,7 @@ type sameCall struct {
 
 // effect is what a call did to what.
 type effect struct {
-	targets policy.Targets
+	targets tool.Targets
 	where   string // it happened, in words
 }
 
@@ -126,7 +126,7 @@ func (g *repeats) add(h *History) error {
 			continue
 		}
 		g.done[s.Tool] = append(g.done[s.Tool], effect{
-			policy.TargetsOf(d, s.Args), fmt.Sprintf("step %s of run %s, which ended %s", s.ID, h.Summary.ID, s.Status),
+			d.Targets(s.Args), fmt.Sprintf("step %s of run %s, which ended %s", s.ID, h.Summary.ID, s.Status),
 		})
 	}
 	return nil
@@ -183,7 +183,7 @@ func (g *repeats) why(r call.Request) string {
 	if len(done) == 0 {
 		return ""
 	}
-	targets := policy.TargetsOf(r.Tool, r.Args)
+	targets := r.Tool.Targets(r.Args)
 	for _, e := range done {
 		if e.targets.Same(targets) {
 			return fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, e.where)

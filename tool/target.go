@@ -1,24 +1,26 @@
-package policy
+package tool
 
 import (
 	"net/mail"
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/callsheet/callsheet/tool"
+	"github.com/callsheet/callsheet/internal/iban"
+	"github.com/callsheet/callsheet/tool/internal/number"
 	"github.com/callsheet/callsheet/value"
 )
 
 // Targets are what a call acts on: the args that are targets, hosts, paths and
-// programs, read as the predicates of rules read them. It does not matter how a
-// number is written (1, 1.0), what case a domain or host has, how a path or URL is
-// spelled out, how an account number is grouped, what white space is around and
-// between words, and which of its Unicode spellings a character has. A list, and a
-// text that lists e-mail addresses, is a set.
+// programs, read as the predicates and grants of package policy read them. It does
+// not matter how a number is written (1, 1.0), what case a domain or host has, how a
+// path or URL is spelled out, how an account number is grouped, what white space is
+// around and between words, and which of its Unicode spellings a character has. A
+// list, and a text that lists e-mail addresses, is a set.
 type Targets []targetsAt // by pointer
 
 type targetsAt struct {
@@ -27,20 +29,20 @@ type targetsAt struct {
 	members []string // sorted, each once
 }
 
-// TargetsOf are the targets of a call of d. What is null or empty is none.
-func TargetsOf(d *tool.Declaration, args value.Value) Targets {
+// Targets are the targets of a call with these args. What is null or empty is none.
+func (d *Declaration) Targets(args value.Value) Targets {
 	var t Targets
 	t.add(d, args, "")
 	slices.SortFunc(t, func(a, b targetsAt) int { return strings.Compare(a.pointer, b.pointer) })
 	return t
 }
 
-func (t *Targets) add(d *tool.Declaration, v value.Value, pointer string) {
+func (t *Targets) add(d *Declaration, v value.Value, pointer string) {
 	at := targetsAt{pointer: pointer}
 	switch v.Kind() {
 	case value.Object:
-		for i := range v.Len() {
-			t.add(d, v.At(i), childPointer(pointer, v, i))
+		for k, m := range v.Members() {
+			t.add(d, m, pointer+"/"+value.EscapePointer(k))
 		}
 		return
 	case value.List:
@@ -89,15 +91,18 @@ func (t Targets) Same(u Targets) bool {
 	return shared || !lists
 }
 
-func isTarget(d *tool.Declaration, pointer string) bool {
-	role := d.RoleOf(pointer)
-	return matters(role) && role != tool.Secret
+func isTarget(d *Declaration, pointer string) bool {
+	switch d.RoleOf(pointer) {
+	case Target, Host, Path, Program:
+		return true
+	}
+	return false
 }
 
-func elementsOf(d *tool.Declaration, v value.Value, pointer string) []string {
+func elementsOf(d *Declaration, v value.Value, pointer string) []string {
 	var members []string
 	for i, e := range v.Elements() {
-		if m := form(d, e, childPointer(pointer, v, i)); m != "" {
+		if m := form(d, e, pointer+"/"+strconv.Itoa(i)); m != "" {
 			members = append(members, m)
 		}
 	}
@@ -106,13 +111,13 @@ func elementsOf(d *tool.Declaration, v value.Value, pointer string) []string {
 }
 
 // form is how the targets in a member of a list are compared; "" if there are none.
-func form(d *tool.Declaration, v value.Value, pointer string) string {
+func form(d *Declaration, v value.Value, pointer string) string {
 	switch v.Kind() {
 	case value.Object:
 		var parts []string
-		for i := range v.Len() {
-			if f := form(d, v.At(i), childPointer(pointer, v, i)); f != "" {
-				parts = append(parts, quoted(v.Key(i))+":"+f)
+		for k, m := range v.Members() {
+			if f := form(d, m, pointer+"/"+value.EscapePointer(k)); f != "" {
+				parts = append(parts, quoted(k)+":"+f)
 			}
 		}
 		if len(parts) == 0 {
@@ -132,14 +137,14 @@ func form(d *tool.Declaration, v value.Value, pointer string) string {
 	return leafForm(d, v, pointer)
 }
 
-func leafForm(d *tool.Declaration, v value.Value, pointer string) string {
+func leafForm(d *Declaration, v value.Value, pointer string) string {
 	switch v.Kind() {
 	case value.Null:
 		return ""
 	case value.Number:
 		text, _ := v.Number()
-		if n, ok := canonicalNumber(text); ok {
-			return n
+		if r, err := number.Parse(text); err == nil {
+			return r.RatString()
 		}
 		return text
 	case value.String:
@@ -152,13 +157,13 @@ func leafForm(d *tool.Declaration, v value.Value, pointer string) string {
 // quoted keeps a text apart from a number or word that is written like it.
 func quoted(s string) string { return value.MustText(strings.ToValidUTF8(s, "\uFFFD")).String() }
 
-func textForm(role tool.Role, text string) string {
+func textForm(role Role, text string) string {
 	text = norm.NFC.String(text)
-	if role == tool.Path || role == tool.Program && strings.Contains(text, "/") {
+	if role == Path || role == Program && strings.Contains(text, "/") {
 		return path.Clean(text)
 	}
 	text = strings.Join(strings.Fields(text), " ")
-	if role == tool.Host || strings.Contains(text, "://") {
+	if role == Host || strings.Contains(text, "://") {
 		if address, ok := urlForm(text); ok {
 			return address
 		}
@@ -166,7 +171,7 @@ func textForm(role tool.Role, text string) string {
 	if a, err := mail.ParseAddress(text); err == nil {
 		return addressForm(a)
 	}
-	if compact := strings.ReplaceAll(text, " ", ""); isIBAN(compact) {
+	if compact := strings.ReplaceAll(text, " ", ""); iban.Is(compact) {
 		return compact
 	}
 	return text

@@ -1,11 +1,10 @@
-package policy_test
+package tool_test
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -67,7 +66,7 @@ func TestSameTargets(t *testing.T) {
 		{`{"items":[["a","b"]]}`, `{"items":[["a"]]}`, false},
 		{`{"deep":{"to":["ann"]}}`, `{"deep":{"to":["bob","ann"]}}`, true},
 	} {
-		a, b := policy.TargetsOf(posting, value.MustParse(c.a)), policy.TargetsOf(posting, value.MustParse(c.b))
+		a, b := posting.Targets(value.MustParse(c.a)), posting.Targets(value.MustParse(c.b))
 		if a.Same(b) != c.want || b.Same(a) != c.want {
 			t.Errorf("%s and %s: %t and %t, want %t", c.a, c.b, a.Same(b), b.Same(a), c.want)
 		}
@@ -92,7 +91,7 @@ func TestSameTargetsIsSymmetric(t *testing.T) {
 			return value.ObjectOf(ms...)
 		}
 		a, b := draw("a"), draw("b")
-		x, y := policy.TargetsOf(posting, a), policy.TargetsOf(posting, b)
+		x, y := posting.Targets(a), posting.Targets(b)
 		if !x.Same(x) || x.Same(y) != y.Same(x) {
 			t.Fatalf("%s and %s: %t, %t, %t", a, b, x.Same(x), x.Same(y), y.Same(x))
 		}
