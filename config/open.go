@@ -23,7 +23,6 @@ import (
 	"github.com/callsheet/callsheet/tool/group"
 	"github.com/callsheet/callsheet/tool/mcp"
 	"github.com/callsheet/callsheet/tool/stub"
-	"github.com/callsheet/callsheet/value"
 )
 
 // maxCatalogue is how many bytes of a file of declarations or stubs are read.
@@ -359,6 +358,9 @@ func (o *Opened) gather(c *Config, origins []*origin, opt Options) error {
 		return err
 	}
 	c.knownOverrides(tools, origins)
+	for i := range tools {
+		c.knownArgs(&tools[i].Declaration, first[tools[i].Name])
+	}
 	if err := c.doc.err(); err != nil {
 		return err
 	}
@@ -434,71 +436,6 @@ func (o *Opened) unanswerable(ids []string, opt Options) {
 	if n > maxUnanswerable {
 		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %d more ids that no step has", opt.Stub, n-maxUnanswerable))
 	}
-}
-
-// knownOverrides refuses overrides of tools that no source has: a misspelt name
-// would leave the tool that was meant without its bounds.
-func (c *Config) knownOverrides(tools []tool.Tool, origins []*origin) {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	for _, e := range c.Overrides {
-		if slices.Contains(names, e.Name) {
-			continue
-		}
-		why := "no source has a tool %q; %s"
-		says := didYouMean(e.Name, names)
-		for _, from := range origins {
-			if reason, ok := from.leftOut[e.Name]; ok {
-				why, says = "the tool %q is left out: %s", from.name+": "+reason
-			}
-		}
-		c.doc.faultKey("/overrides/"+value.EscapePointer(e.Name), why, e.Name, says)
-	}
-}
-
-// setUp applies what the configuration says of a tool. A command has had its
-// declaration settled when it was made.
-func (c *Config) setUp(d *tool.Declaration, from *origin, o *Opened, limits map[string]call.Limit) {
-	own := c.ownOverride(d.Name)
-	if own == nil && !from.settled {
-		c.settle(d, nil)
-	}
-	always := c.Approve == "destructive" && d.Effects.Destructive && !d.Effects.ReadOnly
-	var limit call.Limit
-	for _, over := range []*Override{own, c.Overrides.Get(d.Name)} {
-		if over == nil {
-			continue
-		}
-		set(&limit.Concurrency, over.Concurrency)
-		set(&limit.Interval, over.Rate)
-		always = always || over.Approve == "always"
-	}
-	if always {
-		o.Approve[d.Name] = true
-	}
-	if limit != (call.Limit{}) {
-		limits[d.Name] = limit
-	}
-}
-
-func set[T, F ~int | ~int64](to *T, from F) {
-	if from != 0 {
-		*to = T(from)
-	}
-}
-
-// ownOverride is what a command's own entry says of it, nil for other tools.
-func (c *Config) ownOverride(name string) *Override {
-	for _, e := range c.Sources {
-		for _, cmd := range e.Value.Commands {
-			if e.Value.Prefix+cmd.Name == name {
-				return &cmd.Value.Override
-			}
-		}
-	}
-	return nil
 }
 
 // PlanLimits are the bounds of a plan document.

@@ -243,3 +243,28 @@ func TestToolsThatAreLeftOutAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// A role for an arg that the tool does not have is refused where it stands: the
+// arg that was meant would stay a target, and a secret or a path none.
+func TestRolesAreOfArgsThatThereAre(t *testing.T) {
+	const command = "sources:\n  local:\n    commands:\n      send:\n        command: [/bin/echo, \"{to}\", \"{body}\"]\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"of a command's own", command + "        args:\n          /to: target\n          /bdoy: content",
+			`callsheet.yaml:8:11: args: tool "send" has no arg /bdoy; there is /body, /to; did you mean /body?`},
+		{"of a command, elsewhere", command + "overrides:\n  send:\n    args:\n      /body/text: content",
+			`callsheet.yaml:9:7: args: tool "send" has no arg /body/text; there is nothing inside /body`},
+		{"of a tool of no schema", "sources: {demo: {builtin: demo}}\noverrides: {search: {args: {/querry: content}}}", ""},
+		{"of an arg that is allowed", command + "overrides: {send: {allow_args: [lang], args: {/lang: content}}}", ""},
+		{"of every arg", command + "overrides: {send: {args: {/*: content}}}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, err := open(t, c.text, config.Options{})
+			if err == nil {
+				defer o.Close()
+			}
+			if got := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

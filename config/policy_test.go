@@ -18,6 +18,8 @@ func TestAPolicyIsRefusedWithItsPlace(t *testing.T) {
 		{"an unknown tool", "policy:\n  rules:\n    - id: r\n      effect: deny\n      tools: [serch]", `callsheet.yaml:5:9: policy: rule r: unknown tool "serch"; there is search`},
 		{"a condition", "policy:\n  rules:\n    - id: r\n      effect: deny\n      tools: [search]\n      when: args.qery == \"x\"", `callsheet.yaml:8:17: policy: rule r: `},
 		{"a condition on lines of its own", "policy:\n  rules:\n    - id: r\n      effect: deny\n      tools: [search]\n      when: |\n        args.query == \"x\" &&\n        args.qery == \"x\"", `callsheet.yaml:9:`},
+		{"a tool to accept from", "policy:\n  lists: {known: [x]}\n  accept:\n    - {tool: serch, arg: /query, list: known}", `callsheet.yaml:6:7: policy: accept: unknown tool "serch"; there is search`},
+		{"an output of an unknown tool", "policy:\n  outputs:\n    serch: {trusted: [/*/id]}", `callsheet.yaml:5:5: policy: outputs: unknown tool "serch"; there is search`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := "\nsources: {a: {builtin: demo}}\n" + c.policy
@@ -29,6 +31,32 @@ func TestAPolicyIsRefusedWithItsPlace(t *testing.T) {
 				t.Fatal("the policy was accepted")
 			}
 			if !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// A policy that speaks of an arg or an output that the tool does not have would
+// leave the one that was meant as it is.
+func TestAPolicySpeaksOfArgsThatThereAre(t *testing.T) {
+	const tools = "sources:\n  local:\n    commands:\n      read: {command: [/bin/echo, \"{doc}\"], output_schema: {type: array, items: {type: object, properties: {id: {}, title: {}}}}}\n"
+	const lists = "policy:\n  lists: {known: [x]}\n  accept:\n"
+	for _, c := range []struct{ name, policy, want string }{
+		{"of a tool", lists + "    - {tool: read, arg: /dco, list: known}", `callsheet.yaml:8:25: policy: accept: tool "read" has no arg /dco; there is /doc; did you mean /doc?`},
+		{"inside of one", lists + "    - tool: read\n      arg: /doc/0\n      list: known", `callsheet.yaml:9:12: policy: accept: tool "read" has no arg /doc/0; there is nothing inside /doc`},
+		{"of every tool", lists + "    - {tool: \"*\", arg: /dco, list: known}", `callsheet.yaml:8:24: policy: accept: no tool has an arg /dco`},
+		{"that there is", lists + "    - {tool: \"*\", arg: /doc, list: known}", ""},
+		{"of an output", "policy:\n  outputs:\n    read:\n      trusted: [/*/id]\n      secret: [/*/titel]",
+			`callsheet.yaml:9:16: policy: outputs: tool "read" returns no /*/titel; there is /*/id, /*/title; did you mean /*/title?`},
+		{"of an output that there is", "policy:\n  outputs:\n    read: {trusted: [/*/id], secret: [/0]}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, err := open(t, tools+c.policy, config.Options{})
+			if err == nil {
+				defer o.Close()
+			}
+			if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})

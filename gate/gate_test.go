@@ -2,10 +2,8 @@ package gate_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,14 +139,7 @@ func TestHostile032_AChangedDefinitionIsDenied(t *testing.T) {
 func TestALimitHoldsAlsoWhenCallsRace(t *testing.T) {
 	var calls []string
 	s := bank(t, &calls)
-	doc, err := policy.Read(value.MustParse(`{"base":"allow","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pol, err := doc.Compile(s.Catalogue())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pol := ruled(t, s, `{"base":"allow","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`)
 	if !pol.LooksBack() {
 		t.Error("a policy that counts calls does not say that it looks back")
 	}
@@ -166,14 +157,7 @@ func TestALimitHoldsAlsoWhenCallsRace(t *testing.T) {
 func TestAResumedRunRemembersWhatItDid(t *testing.T) {
 	var calls []string
 	s := bank(t, &calls)
-	doc, err := policy.Read(value.MustParse(`{"base":"default","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pol, err := doc.Compile(s.Catalogue())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pol := ruled(t, s, `{"base":"default","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`)
 	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -240,115 +224,6 @@ func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
 	}
 	if c := r.Steps[2].Cause; c.Code != call.CodeSecret {
 		t.Errorf("a secret outside a secret arg: %+v, want code %s", c, call.CodeSecret)
-	}
-}
-
-// encodings are the ways in which a secret is echoed.
-var encodings = []func(string) string{
-	func(s string) string { return s },
-	func(s string) string { return fmt.Sprintf("%x", s) },
-	func(s string) string { return strings.ReplaceAll(s, "-", "%2D") },
-	func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
-	func(s string) string { return "error near " + s + "!" },
-}
-
-// looker looks for the canary in texts, and tells the first ten places.
-func looker(t *testing.T) func(where, text string) {
-	var forms []string
-	for _, e := range encodings[:4] {
-		forms = append(forms, e(canary))
-	}
-	hits := 0
-	return func(where, text string) {
-		for _, f := range forms {
-			if strings.Contains(text, f) {
-				if hits++; hits <= 10 {
-					t.Errorf("%s holds the secret as %s", where, f)
-				}
-			}
-		}
-	}
-}
-
-// TestCanary runs random plans whose tools echo a secret in every way that they
-// can think of, and looks for it in everything that was written.
-func TestCanary(t *testing.T) {
-	runs := 10_000
-	if testing.Short() {
-		runs = 200
-	}
-	rnd := rand.New(rand.NewPCG(7, 7))
-	s, err := tool.NewSet(tool.Tool{
-		Declaration: tool.Declaration{Name: "echo", Args: []tool.Arg{{Pattern: "/secret", Role: tool.Secret}, {Pattern: "/*", Role: tool.Neutral}}, Effects: tool.Effects{ReadOnly: true}},
-		Handler: func(_ context.Context, c *tool.Call) (value.Value, error) {
-			v, _ := c.Args.Get("secret")
-			text, _ := v.Text()
-			text = encodings[rnd.IntN(len(encodings))](text)
-			c.Progress(tool.Progress{Message: text})
-			switch rnd.IntN(4) {
-			case 0:
-				return value.Value{}, errors.New(text)
-			case 1:
-				return value.Value{}, tool.Retryable(errors.New(text))
-			case 2:
-				panic(text)
-			}
-			return value.ObjectOf(value.Member{Key: text, Value: value.ListOf(value.MustText(text), value.MustText("a"+text))}), nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	vault, err := gate.NewVault(map[string]string{"pw": canary})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := journal.Open(filepath.Join(t.TempDir(), "j.db"), journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	look := looker(t)
-	for i := range runs {
-		var b strings.Builder
-		for k := range 1 + rnd.IntN(3) {
-			if k > 0 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, `{"id":"s%d","tool":"echo","args":{"secret":{"$secret":"pw"}`, k)
-			if k > 0 && rnd.IntN(2) == 0 {
-				fmt.Fprintf(&b, `,"from":"$s%d"`, k-1)
-			}
-			b.WriteString("}}")
-		}
-		p := decode(t, "["+b.String()+"]")
-		opt := run.Options{Vault: vault, Observer: func(e run.Event) {
-			look("an event", fmt.Sprintf("%+v %+v %+v", e, e.Failure, e.Cause))
-		}}
-		var r *machine.Report
-		if i%10 == 0 {
-			if r, err = record.Run(t.Context(), store, p, s, record.Options{Run: opt}); err != nil {
-				t.Fatal(err)
-			}
-			for e, err := range store.Entries(t.Context(), r.Run, 0) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, err := e.Body(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				look("the journal", body.String())
-			}
-		} else if r, err = run.Do(t.Context(), p, s, opt); err != nil {
-			t.Fatal(err)
-		}
-		for k := range r.Steps {
-			for _, a := range r.Steps[k].Attempts {
-				look("an attempt", fmt.Sprintf("%+v", a.Failure))
-			}
-		}
-		look("the report", string(r.AppendFullJSON(nil)))
 	}
 }
 

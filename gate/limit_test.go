@@ -39,14 +39,7 @@ func TestALimitCountsWhatMayHaveHappened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc, err := policy.Read(value.MustParse(`{"base":"allow","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pol, err := doc.Compile(s.Catalogue())
-			if err != nil {
-				t.Fatal(err)
-			}
+			pol := ruled(t, s, `{"base":"allow","rules":[{"id":"once","effect":"deny","tools":["pay"],"when":"times(\"pay\") >= 1"}]}`)
 			opt := gate.Options{Policy: pol, Author: policy.Author{Kind: policy.Agent}}
 			if !c.agent {
 				opt = gate.Options{Policy: pol, Plan: decode(t, `[{"id":"a","tool":"pay"},{"id":"b","tool":"pay"}]`)}
@@ -76,14 +69,7 @@ func TestAResolvedCallIsPartOfTheHistory(t *testing.T) {
 	}{{machine.Happened, machine.OK}, {machine.GiveUp, machine.Denied}} {
 		var calls []string
 		s := bank(t, &calls)
-		doc, err := policy.Read(value.MustParse(`{"base":"allow","rules":[{"id":"paid","effect":"deny","tools":["wipe"],"when":"times(\"read\") > 0 && !before(\"pay\")"}]}`), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pol, err := doc.Compile(s.Catalogue())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pol := ruled(t, s, `{"base":"allow","rules":[{"id":"paid","effect":"deny","tools":["wipe"],"when":"times(\"read\") > 0 && !before(\"pay\")"}]}`)
 		p := decode(t, `[{"id":"a","tool":"pay","args":{"to":"ann"}},{"id":"r","tool":"read"},{"id":"w","tool":"wipe","after":["r"]}]`)
 		past := []run.Past{
 			{Step: "a", Event: machine.Event{Kind: machine.Judged, Verdict: machine.Allow}},

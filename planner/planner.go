@@ -49,6 +49,10 @@ type Config struct {
 	// Settings of the agent. Searching for tools spends tool calls, plans that
 	// have errors spend invalid submissions.
 	Settings agent.Settings
+	// AllowEmpty takes a plan without steps too. It is a sound plan that does
+	// nothing, and what a model submits for a task that way is a stand-in for a
+	// plan, unless whoever asks knows that there may be nothing to do.
+	AllowEmpty bool
 	// Earlier is a run that did not end well, for a plan that does better; nil:
 	// there was none.
 	Earlier *Earlier
@@ -85,13 +89,22 @@ func New(c Config) (*Session, error) {
 	if s.tools, err = tool.NewSet(lookups...); err != nil {
 		return nil, err
 	}
-	s.schema, err = schema.Compile(value.MustParse(heldTo))
+	s.schema, err = schema.Compile(c.asked(heldTo))
 	return s, err
+}
+
+// asked is a schema of submissions, with what it says of the number of steps.
+func (c *Config) asked(schema string) value.Value {
+	least := 1
+	if c.AllowEmpty {
+		least = 0
+	}
+	return value.MustParse(fmt.Sprintf(schema, least))
 }
 
 // heldTo is the schema that submissions must fit: whatever may be a plan goes on
 // to the checker, which says more than a schema can.
-const heldTo = `{"type": "object", "properties": {"steps": {"type": "array"}}, "required": ["steps"]}`
+const heldTo = `{"type": "object", "properties": {"steps": {"type": "array", "minItems": %d}}, "required": ["steps"]}`
 
 // shown is the schema that the model is shown.
 const shown = `{
@@ -100,6 +113,7 @@ const shown = `{
 		"name": {"type": "string", "description": "What the plan does, in a few words."},
 		"steps": {
 			"type": "array",
+			"minItems": %d,
 			"items": {
 				"type": "object",
 				"properties": {
@@ -119,7 +133,7 @@ const shown = `{
 // a record passes it to record.RunAgent, with Tools and Task.
 func (s *Session) Agent() agent.Config[value.Value] {
 	submission := agent.SubmitPlan()
-	submission.Shown = value.MustParse(shown)
+	submission.Shown = s.config.asked(shown)
 	return agent.Config[value.Value]{
 		Submission: submission, Schema: s.schema, Validate: s.validate,
 		Settings: s.config.Settings, Role: Role, Watch: s.config.Watch,
@@ -167,7 +181,7 @@ func (d *Draft) Errors() int { return d.Report.Count(check.Error) }
 // OK reports whether it may run.
 func (d *Draft) OK() bool { return d.Plan != nil && d.Report.OK }
 
-// validate judges a submission that is an object with steps.
+// validate judges a submission that fits heldTo.
 func (s *Session) validate(_ context.Context, submitted value.Value) error {
 	d, err := s.draft(submitted)
 	if err != nil {

@@ -69,6 +69,26 @@ const (
 	worse = `{"steps": [{"id": "s1", "tool": "serch", "args": {"query": "go"}}, {"id": "s2", "tool": "fetch", "args": {"doc": "$s7.0"}}, {"id": "s3", "tool": "fetsh"}, {"id": "s4", "tool": "fetsh"}]}`
 )
 
+// A plan without steps is sound and does nothing: for a task it is a stand-in, and
+// no draft, unless it is allowed.
+func TestAPlanWithoutSteps(t *testing.T) {
+	d, res, err := session(t, planner.Config{}).Write(t.Context(), submits(t, `{"steps": []}`, sound))
+	if err != nil || !d.OK() || len(d.Plan.Steps) != 2 || res.Rounds != 2 {
+		t.Fatalf("got %v, %+v", err, d)
+	}
+	if answer := res.Transcript[3].Text; !strings.Contains(answer, "/steps") || !strings.Contains(answer, "the least is 1") {
+		t.Errorf("the model is told %s", answer)
+	}
+	d, _, err = session(t, planner.Config{}).Write(t.Context(), submits(t, `{"steps": []}`, `{"steps": []}`, `{"steps": []}`))
+	if err == nil || d != nil {
+		t.Errorf("got %v, %+v, want a protocol error without a draft", err, d)
+	}
+	d, _, err = session(t, planner.Config{AllowEmpty: true}).Write(t.Context(), submits(t, `{"steps": []}`))
+	if err != nil || !d.OK() || len(d.Plan.Steps) != 0 {
+		t.Errorf("allowed: got %v, %+v", err, d)
+	}
+}
+
 func TestAPlanWithoutErrors(t *testing.T) {
 	s := session(t, planner.Config{})
 	d, res, err := s.Write(t.Context(), submits(t, sound))

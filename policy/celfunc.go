@@ -204,8 +204,8 @@ func anchored(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }
 
-// matches is reached only by the folder, which looks for conditions that are
-// constant: in a rule the pattern was compiled when the rule was loaded.
+// matches is what CEL wants beside the declaration; in a rule compiledPattern takes
+// its place.
 func matches(s, pattern ref.Val) ref.Val {
 	re, err := anchored(string(pattern.(types.String)))
 	if err != nil {

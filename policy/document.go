@@ -75,19 +75,64 @@ func (r *reader) fault(pointer, format string, args ...any) {
 	r.faults = append(r.faults, Fault{Line: s.line, Column: s.column, Message: strings.TrimPrefix(pointer+": ", ": ") + fmt.Sprintf(format, args...)})
 }
 
-// members ranges over an object whose keys must be known.
-func (r *reader) members(v value.Value, pointer string, known []string, read func(key, pointer string, v value.Value)) {
+// members ranges over an object.
+func (r *reader) members(v value.Value, pointer string, read func(key, at string, v value.Value)) {
 	if v.Kind() != value.Object {
 		r.fault(pointer, "this is a %s; write a mapping", v.Kind())
 		return
 	}
 	for k, m := range v.Members() {
-		at := pointer + "/" + value.EscapePointer(k)
-		if known != nil && !slices.Contains(known, k) {
+		read(k, pointer+"/"+value.EscapePointer(k), m)
+	}
+}
+
+// An entry is one key of a mapping, and what reads it.
+type entry struct {
+	key  string
+	read func(at string, v value.Value)
+}
+
+// fields reads a mapping that has no other keys, and reports which it has.
+func (r *reader) fields(v value.Value, pointer string, fields ...entry) (has map[string]bool) {
+	has = map[string]bool{}
+	r.members(v, pointer, func(key, at string, m value.Value) {
+		i := slices.IndexFunc(fields, func(f entry) bool { return f.key == key })
+		if i < 0 {
+			known := make([]string, len(fields))
+			for i, f := range fields {
+				known[i] = f.key
+			}
 			r.fault(at, "unknown key; there is %s", strings.Join(known, ", "))
-			continue
+			return
 		}
-		read(k, at, m)
+		has[key] = true
+		fields[i].read(at, m)
+	})
+	return has
+}
+
+// textTo reads an entry's text.
+func (r *reader) textTo(to *string) func(string, value.Value) {
+	return func(at string, v value.Value) { *to = r.text(v, at) }
+}
+
+// valueTo takes an entry's value, whatever it is.
+func valueTo(to *value.Value) func(string, value.Value) {
+	return func(_ string, v value.Value) { *to = v }
+}
+
+// listTo reads an entry's list, element by element.
+func listTo[T any](r *reader, to *[]T, read func(v value.Value, at string) T) func(string, value.Value) {
+	return func(at string, v value.Value) {
+		r.elements(v, at, func(at string, e value.Value) { *to = append(*to, read(e, at)) })
+	}
+}
+
+// mapTo reads an entry's mapping, which may have any keys.
+func mapTo[T any](r *reader, to *map[string]T, read func(v value.Value, at string) T) func(string, value.Value) {
+	return func(at string, v value.Value) {
+		*to = map[string]T{}
+		r.members(v, at, func(key, at string, m value.Value) { (*to)[key] = read(m, at) })
 	}
 }
 
@@ -131,84 +176,68 @@ func (r *reader) document(v value.Value) *Document {
 		}
 		return doc
 	}
-	r.members(v, "", []string{"base", "lists", "accept", "outputs", "rules", "tests"}, func(key, at string, m value.Value) {
-		switch key {
-		case "base":
-			doc.Base = Base(r.text(m, at))
-		case "lists":
-			doc.Lists = map[string][]string{}
-			r.members(m, at, nil, func(name, at string, list value.Value) { doc.Lists[name] = r.texts(list, at) })
-		case "accept":
-			r.elements(m, at, func(at string, e value.Value) { doc.Accept = append(doc.Accept, r.accept(e, at)) })
-		case "outputs":
-			doc.Outputs = map[string]Output{}
-			r.members(m, at, nil, func(name, at string, o value.Value) { doc.Outputs[name] = r.output(o, at) })
-		case "rules":
-			r.elements(m, at, func(at string, e value.Value) { doc.Rules = append(doc.Rules, r.rule(e, at)) })
-		case "tests":
-			r.elements(m, at, func(at string, e value.Value) { doc.Cases = append(doc.Cases, r.testCase(e, at)) })
-		}
-	})
+	r.fields(v, "",
+		entry{"base", func(at string, m value.Value) { doc.Base = Base(r.text(m, at)) }},
+		entry{"lists", mapTo(r, &doc.Lists, r.texts)},
+		entry{"accept", listTo(r, &doc.Accept, r.accept)},
+		entry{"outputs", mapTo(r, &doc.Outputs, r.output)},
+		entry{"rules", listTo(r, &doc.Rules, r.rule)},
+		entry{"tests", listTo(r, &doc.Cases, r.testCase)})
 	return doc
 }
 
 func (r *reader) accept(v value.Value, pointer string) Accept {
 	a := Accept{at: r.span(pointer)}
-	r.members(v, pointer, []string{"tool", "arg", "list"}, func(key, at string, m value.Value) {
-		switch key {
-		case "tool":
-			a.Tool = r.text(m, at)
-		case "arg":
-			a.Arg = r.text(m, at)
-		case "list":
-			a.List = r.text(m, at)
-		}
-	})
+	r.fields(v, pointer,
+		entry{"tool", r.textTo(&a.Tool)},
+		entry{"arg", func(at string, m value.Value) { a.Arg, a.argAt = r.text(m, at), r.span(at) }},
+		entry{"list", r.textTo(&a.List)})
 	return a
 }
 
 func (r *reader) output(v value.Value, pointer string) Output {
-	var o Output
-	r.members(v, pointer, []string{"trusted", "untrusted", "secret", "text"}, func(key, at string, m value.Value) {
-		switch key {
-		case "trusted":
-			o.Trusted = r.texts(m, at)
-		case "untrusted":
-			o.Untrusted = r.texts(m, at)
-		case "secret":
-			o.Secret = r.texts(m, at)
-		case "text":
+	o := Output{at: r.span(pointer), places: map[string]span{}}
+	patterns := func(to *[]string) func(string, value.Value) {
+		return func(at string, m value.Value) { *to = r.patterns(m, at, &o) }
+	}
+	r.fields(v, pointer,
+		entry{"trusted", patterns(&o.Trusted)},
+		entry{"untrusted", patterns(&o.Untrusted)},
+		entry{"secret", patterns(&o.Secret)},
+		entry{"text", func(at string, m value.Value) {
 			if o.UntrustedText = r.text(m, at) == "untrusted"; !o.UntrustedText {
 				r.fault(at, "text is \"untrusted\", or leave it out")
 			}
-		}
-	})
+		}})
 	return o
+}
+
+// patterns are the texts of a list of o, whose places are kept.
+func (r *reader) patterns(v value.Value, pointer string, o *Output) []string {
+	list := r.texts(v, pointer)
+	for i, text := range list {
+		if _, twice := o.places[text]; !twice {
+			o.places[text] = r.span(childPointer(pointer, v, i))
+		}
+	}
+	return list
 }
 
 func (r *reader) rule(v value.Value, pointer string) Rule {
 	rule := Rule{at: r.span(pointer), Effect: Deny}
-	has := map[string]bool{}
-	r.members(v, pointer, []string{"id", "effect", "tools", "when", "message"}, func(key, at string, m value.Value) {
-		has[key] = true
-		switch key {
-		case "id":
-			rule.ID = r.text(m, at)
-		case "effect":
-			rule.Effect = r.effect(m, at)
-		case "tools":
-			rule.Tools = r.texts(m, at)
-		case "when":
+	has := r.fields(v, pointer,
+		entry{"id", r.textTo(&rule.ID)},
+		entry{"effect", func(at string, m value.Value) { rule.Effect = r.effect(m, at) }},
+		entry{"tools", func(at string, m value.Value) { rule.Tools = r.texts(m, at) }},
+		entry{"when", func(at string, m value.Value) {
 			rule.When = r.text(m, at)
 			rule.at = r.span(at)
 			rule.at.block = strings.Contains(rule.When, "\n")
 			if strings.TrimSpace(rule.When) == "" {
 				r.fault(at, "an empty condition; leave it out for a rule that always holds")
 			}
-		case "message":
-			rule.Message = r.text(m, at)
-		}
-	})
+		}},
+		entry{"message", r.textTo(&rule.Message)})
 	for _, key := range []string{"id", "effect", "tools"} {
 		if v.Kind() == value.Object && !has[key] {
 			r.fault(pointer, "a rule needs %s", key)

@@ -2,10 +2,13 @@ package policy
 
 import (
 	"math/big"
+	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/callsheet/callsheet/internal/iban"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -19,8 +22,10 @@ const MinWord = 4
 // Grants grants nothing but what a schema itself fixes.
 //
 // A token is a run of characters without white space, without the quotes,
-// brackets and closing punctuation around it. A run of whole tokens is granted
-// as a word is ('1234 Elm Street', 'Sarah Baker'); a part of a token never is.
+// brackets and closing punctuation around it; a part of one is never granted. A run
+// of whole tokens ('1234 Elm Street', 'Sarah Baker') is granted where the arg's
+// schema says that it is text, and neither a format nor its role says of what kind:
+// an address or a host is one token.
 type Grants struct {
 	task    string
 	starts  map[int]bool // offsets at which a token starts
@@ -232,28 +237,10 @@ func (g *Grants) iban(tokens []string) {
 			break
 		}
 		joined += t
-		if isIBAN(joined) && (i == 0 || len(joined) >= 15) {
+		if iban.Is(joined) && (i == 0 || len(joined) >= 15) {
 			g.ibans[joined] = true
 		}
 	}
-}
-
-// isIBAN reports whether s has the form of an international bank account number.
-// The check digits are not tested: a mistyped account is still the user's own
-// word, and no other account is granted by it.
-func isIBAN(s string) bool {
-	if len(s) < 15 || len(s) > 34 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		digit, letter := c >= '0' && c <= '9', c >= 'A' && c <= 'Z'
-		switch {
-		case i < 2 && !letter, i >= 2 && i < 4 && !digit, !digit && !letter:
-			return false
-		}
-	}
-	return true
 }
 
 // Allows reports whether v, as the arg of d at the pointer, is the user's own: a
@@ -266,7 +253,7 @@ func (g *Grants) Allows(d *tool.Declaration, pointer string, v value.Value) bool
 	}
 	schemas := argSchemas(d, pointer)
 	var formats []string
-	enum := false
+	enum, prose := false, false
 	for _, s := range schemas {
 		for _, k := range []string{"default", "const"} {
 			if fixed, ok := s.Get(k); ok && value.Equal(fixed, v) {
@@ -286,6 +273,7 @@ func (g *Grants) Allows(d *tool.Declaration, pointer string, v value.Value) bool
 				formats = append(formats, text)
 			}
 		}
+		prose = prose || slices.Contains(kindsOf(s), "string")
 	}
 	if g == nil {
 		return false
@@ -295,7 +283,8 @@ func (g *Grants) Allows(d *tool.Declaration, pointer string, v value.Value) bool
 		return g.allowsNumber(d, pointer, v)
 	case value.String:
 		text, _ := v.Text()
-		return g.allowsText(text, formats, enum)
+		prose = prose && d.RoleOf(pointer) != tool.Host
+		return g.allowsText(text, formats, enum, prose)
 	}
 	return false
 }
@@ -336,8 +325,10 @@ func names(d *tool.Declaration, pointer string, words []string) bool {
 	return false
 }
 
-func (g *Grants) allowsText(text string, formats []string, enum bool) bool {
-	if compact := strings.ReplaceAll(text, " ", ""); isIBAN(compact) && g.ibans[compact] && len(formats) == 0 {
+// allowsText reports whether a text is granted for an arg of these formats. enum
+// says that the schema lists it, prose that the arg may be several words.
+func (g *Grants) allowsText(text string, formats []string, enum, prose bool) bool {
+	if compact := strings.ReplaceAll(text, " ", ""); iban.Is(compact) && g.ibans[compact] && len(formats) == 0 {
 		return true
 	}
 	for _, f := range formats {
@@ -348,7 +339,7 @@ func (g *Grants) allowsText(text string, formats []string, enum bool) bool {
 	if len(formats) == 0 && !enum && utf8.RuneCountInString(text) < MinWord {
 		return false
 	}
-	if g.holds(text) {
+	if g.holds(text) && (prose && len(formats) == 0 || !strings.ContainsFunc(text, unicode.IsSpace)) {
 		return true
 	}
 	// A date and a time of the task make a date-time: "2024-05-20 at 10:00".
@@ -373,11 +364,15 @@ func (g *Grants) holds(text string) bool {
 	}
 }
 
-// fits reports whether text is of a JSON Schema format that grants are typed by.
-// A format that is not known here is left to the schema's own validation.
+// fits reports whether text is of a JSON Schema format. One that is not known here
+// is one token at least, of which the schema's own validation says more; a date and
+// a time may have a space between them.
 func fits(text, format string) bool {
+	if format != "date-time" && strings.ContainsFunc(text, unicode.IsSpace) {
+		return false
+	}
 	switch format {
-	case "email":
+	case "email", "idn-email":
 		return isEmail(text)
 	case "date":
 		return isDate(text)
@@ -386,9 +381,30 @@ func fits(text, format string) bool {
 	case "date-time":
 		date, clock, ok := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
 		return ok && isDate(date) && isTime(clock)
-	case "uri", "url":
+	case "uri", "iri", "url":
 		scheme, rest, ok := strings.Cut(text, "://")
 		return ok && scheme != "" && rest != ""
+	case "hostname", "idn-hostname":
+		return strings.Contains(text, ".") && !strings.ContainsAny(text, "@/:")
+	case "ipv4", "ipv6":
+		a, err := netip.ParseAddr(text)
+		return err == nil && a.Is4() == (format == "ipv4")
+	case "uuid":
+		return isUUID(text)
+	}
+	return true
+}
+
+func isUUID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		hex := c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') || !dash && !hex {
+			return false
+		}
 	}
 	return true
 }

@@ -15,9 +15,12 @@ func TestGrants(t *testing.T) {
 	d := &tool.Declaration{Name: "t", Input: compile(t, `{"type":"object","properties":{
 		"text":{"type":"string"},"mail":{"type":"string","format":"email"},"day":{"type":"string","format":"date"},"at":{"type":"string","format":"date-time"},
 		"url":{"type":"string","format":"uri"},"n":{"type":"number"},"guest_count":{"type":"integer"},"limit":{"type":"integer","default":100},
-		"mode":{"enum":["r","rw","read"]},"only":{"const":"x"},"list":{"type":"array","items":{"type":"string","format":"email"}},"off":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}}}`)}
+		"mode":{"enum":["r","rw","read"]},"only":{"const":"x"},"list":{"type":"array","items":{"type":"string","format":"email"}},"off":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null},
+		"untyped":{},"loose":{"type":"array"},"token":{"type":"string","format":"x-token"},"uuid":{"type":"string","format":"uuid"},"name":{"type":"string","format":"hostname"},
+		"ip":{"type":"string","format":"ipv4"},"site":{"type":"string"}}}`), Args: []tool.Arg{{Pattern: "/site", Role: tool.Host}}}
 	task := `Pay 12.50 EUR and $7 to Ann Lee (ann@example.com), IBAN GB29 NWBK 6016 1331 9268 19, for order #W2378156, rent is 2200.
-		See https://example.com/a?b=1. On 2024-05-20 at 10:00 for guest_count 3, mode r; file 'team-notes.docx'. Total 1,234.50 for 5 nights. Room 8.`
+		See https://example.com/a?b=1. On 2024-05-20 at 10:00 for guest_count 3, mode r; file 'team-notes.docx'. Total 1,234.50 for 5 nights. Room 8.
+		Ask 6ba7b810-9dad-11d1-80b4-00c04fd430c8 at 10.0.0.7 or files.example.com.`
 	g := policy.NewGrants(task)
 	for _, c := range []struct {
 		arg, value string
@@ -67,6 +70,29 @@ func TestGrants(t *testing.T) {
 		{"/at", `"2024-05-20T11:00"`, false},
 		{"/url", `"https://example.com/a?b=1"`, true},
 		{"/url", `"https://example.com/a"`, false},
+		// A run of words only where the schema says text and of no kind.
+		{"/off", `"Ann Lee"`, true},
+		{"/untyped", `"Ann Lee"`, false},
+		{"/undeclared", `"Ann Lee"`, false},
+		{"/loose/0", `"Ann Lee"`, false},
+		{"/mail", `"Ann Lee (ann@example.com"`, false},
+		{"/token", `"Ann Lee"`, false},
+		{"/url", `"https://example.com/a?b=1. On"`, false},
+		{"/name", `"Ann Lee"`, false},
+		{"/site", `"Ann Lee"`, false},
+		{"/n", `"Ann Lee"`, false},
+		// One token is typed by the formats that there are.
+		{"/untyped", `"team-notes.docx"`, true},
+		{"/loose/0", `"#W2378156"`, true},
+		{"/token", `"#W2378156"`, true},
+		{"/uuid", `"6ba7b810-9dad-11d1-80b4-00c04fd430c8"`, true},
+		{"/uuid", `"#W2378156"`, false},
+		{"/name", `"files.example.com"`, true},
+		{"/name", `"ann@example.com"`, false},
+		{"/ip", `"10.0.0.7"`, true},
+		{"/ip", `"files.example.com"`, false},
+		{"/site", `"files.example.com"`, true},
+		{"/untyped", `"GB29 NWBK 6016 1331 9268 19"`, true}, // an account is one token, however it is grouped
 		{"/text", `""`, false},
 		{"/text", `true`, false},
 		{"/list", `["ann@example.com"]`, false}, // leaf by leaf

@@ -22,15 +22,15 @@ type guard struct {
 	ast     *ast.AST
 	records map[string]*record
 	cat     *tool.Catalogue
+	decider *decider
 	faults  []guardFault
 	loops   []string // variables of comprehensions over args
 
 	// What the condition looks at, for the check before the run.
-	args     map[string]bool // top-level args
-	allArgs  bool
-	history  bool
-	looping  bool // has a comprehension: its cost depends on what it is given
-	mentions bool // has any variable at all
+	args    map[string]bool // top-level args
+	allArgs bool
+	history bool
+	looping bool // has a comprehension: its cost depends on what it is given
 }
 
 type guardFault struct {
@@ -83,7 +83,6 @@ func (g *guard) walk(e ast.Expr, known []string) {
 }
 
 func (g *guard) ident(name string) {
-	g.mentions = true
 	if name == "history" || name == varHistory {
 		g.history = true
 	}
@@ -225,13 +224,11 @@ func (g *guard) call(e ast.Expr, known []string) {
 	args := c.Args()
 	switch c.FunctionName() {
 	case operators.LogicalAnd, operators.LogicalOr:
-		g.varies(args...)
-		g.walk(args[0], known)
-		g.walk(args[1], with(known, facts(args[0], c.FunctionName() == operators.LogicalAnd)))
+		g.operand(args[0], known)
+		g.operand(args[1], with(known, facts(args[0], c.FunctionName() == operators.LogicalAnd)))
 		return
 	case operators.Conditional:
-		g.varies(args[0])
-		g.walk(args[0], known)
+		g.operand(args[0], known)
 		g.walk(args[1], with(known, facts(args[0], true)))
 		g.walk(args[2], with(known, facts(args[0], false)))
 		return
@@ -268,15 +265,22 @@ func (g *guard) call(e ast.Expr, known []string) {
 	}
 }
 
-// varies refuses an operand without any variable: it decides the condition, or
-// nothing at all, whatever is called.
-func (g *guard) varies(operands ...ast.Expr) {
-	for _, o := range operands {
-		inner := &guard{ast: g.ast, records: g.records, cat: g.cat, args: map[string]bool{}}
-		inner.walk(o, nil)
-		if !inner.mentions {
-			g.fault(o, "this operand is always the same")
-		}
+// operand walks a part of which the truth decides something, and refuses it if it is
+// always the same: it decides the condition, or nothing at all, whatever is called.
+// Where something else is wrong with it, that is why.
+func (g *guard) operand(e ast.Expr, known []string) {
+	before := len(g.faults)
+	g.walk(e, known)
+	if len(g.faults) == before {
+		g.varies(e, "operand")
+	}
+}
+
+func (g *guard) varies(e ast.Expr, what string) {
+	if !reads(e) {
+		g.fault(e, "this %s is always the same", what)
+	} else if is, constant := g.decider.constant(e); constant {
+		g.fault(e, "this %s is always the same: %t", what, is)
 	}
 }
 

@@ -16,29 +16,15 @@ type Output struct {
 	// UntrustedText makes every string untrusted, also where Trusted speaks of
 	// it: numbers, booleans and null remain.
 	UntrustedText bool
+
+	at     span
+	places map[string]span // of the patterns
 }
 
 // outputLabels is a compiled Output. The nil one declares nothing.
 type outputLabels struct {
 	trusted, untrusted, secret []pattern
 	untrustedText              bool
-}
-
-func (o Output) compile() (*outputLabels, error) {
-	c := &outputLabels{untrustedText: o.UntrustedText}
-	for _, list := range []struct {
-		from []string
-		to   *[]pattern
-	}{{o.Trusted, &c.trusted}, {o.Untrusted, &c.untrusted}, {o.Secret, &c.secret}} {
-		for _, text := range list.from {
-			p, err := parsePattern(text)
-			if err != nil {
-				return nil, err
-			}
-			*list.to = append(*list.to, p)
-		}
-	}
-	return c, nil
 }
 
 // relate is the closest relation of some pattern to the pointer: above before

@@ -83,7 +83,21 @@ type Accept struct {
 	Arg  string // pointer pattern
 	List string // name in Lists
 
-	at span
+	at, argAt span
+}
+
+// misnamed says what is wrong with an Arg that the tool does not have, or with one
+// for every tool that none has; "" for nothing.
+func (a *Accept) misnamed(cat *tool.Catalogue) string {
+	if a.Tool != "*" {
+		return cat.Get(a.Tool).MisnamedArg(a.Arg)
+	}
+	for _, t := range cat.All() {
+		if t.MisnamedArg(a.Arg) == "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no tool has an arg %s", a.Arg)
 }
 
 // Default is the document that "policy: default" stands for.
@@ -159,8 +173,8 @@ func (e *Error) Error() string {
 
 // Compile types every rule against the schemas of the tools that it speaks of.
 // The error is an [*Error] with every fault: an unknown tool, list or field, a
-// wrong type, a field that need not be there and is read without has(), a
-// condition that is always the same.
+// wrong type, an arg or an output that a tool does not declare, a field that need
+// not be there and is read without has(), a condition that is always the same.
 func (d *Document) Compile(cat *tool.Catalogue) (*Policy, error) {
 	p := &Policy{
 		doc: d, cat: cat, digest: d.Digest(), base: d.Base,
@@ -193,12 +207,27 @@ func (d *Document) Compile(cat *tool.Catalogue) (*Policy, error) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Outputs)) {
-		if cat.Get(name) == nil {
-			fault("", span{}, "outputs: %s", unknownTool(cat, name))
+		o := d.Outputs[name]
+		t := cat.Get(name)
+		if t == nil {
+			fault("", o.at, "outputs: %s", unknownTool(cat, name))
 		}
-		var err error
-		if p.outputs[name], err = d.Outputs[name].compile(); err != nil {
-			fault("", span{}, "outputs of %q: %v", name, err)
+		p.outputs[name] = &outputLabels{untrustedText: o.UntrustedText}
+		for _, list := range []struct {
+			from []string
+			to   *[]pattern
+		}{{o.Trusted, &p.outputs[name].trusted}, {o.Untrusted, &p.outputs[name].untrusted}, {o.Secret, &p.outputs[name].secret}} {
+			for _, text := range list.from {
+				labelled, err := parsePattern(text)
+				if err != nil {
+					fault("", o.places[text], "outputs of %q: %v", name, err)
+				} else if t != nil {
+					if wrong := t.MisnamedOutput(text); wrong != "" {
+						fault("", o.places[text], "outputs: %s", wrong)
+					}
+				}
+				*list.to = append(*list.to, labelled)
+			}
 		}
 	}
 	for _, a := range d.Accept {
@@ -208,6 +237,8 @@ func (d *Document) Compile(cat *tool.Catalogue) (*Policy, error) {
 			fault("", a.at, "accept: %v", err)
 		case a.Tool != "*" && cat.Get(a.Tool) == nil:
 			fault("", a.at, "accept: %s", unknownTool(cat, a.Tool))
+		case a.misnamed(cat) != "":
+			fault("", a.argAt, "accept: %s", a.misnamed(cat))
 		case p.members[a.List] == nil:
 			fault("", a.at, "accept: there is no list %q", a.List)
 		}

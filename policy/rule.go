@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
@@ -137,9 +136,10 @@ func (c *compiler) compile(r *Rule, d *tool.Declaration) (*condition, []Fault) {
 	}
 	tree := checked.NativeRep()
 	g := &guard{ast: tree, records: c.p.records, cat: c.cat, args: map[string]bool{}}
+	g.decider = &decider{guard: g, left: maxCases}
 	g.walk(tree.Expr(), nil)
-	if !g.mentions || folds(t.env, checked) {
-		return nil, []Fault{refuse(1, 0, "for tool %q: the condition is always the same", d.Name)}
+	if len(g.faults) == 0 {
+		g.varies(tree.Expr(), "condition")
 	}
 	if len(g.faults) > 0 {
 		var faults []Fault
@@ -166,20 +166,6 @@ func (c *compiler) compile(r *Rule, d *tool.Declaration) (*condition, []Fault) {
 // tidy takes CEL's own names for our macros out of its messages.
 func tidy(message string) string {
 	return strings.NewReplacer("'@", "'", "undeclared reference to", "unknown name").Replace(message)
-}
-
-// folds reports whether CEL's own constant folding leaves nothing to decide.
-func folds(env *cel.Env, checked *cel.Ast) bool {
-	folder, err := cel.NewConstantFoldingOptimizer()
-	if err != nil {
-		return false
-	}
-	o, err := cel.NewStaticOptimizer(folder)
-	if err != nil {
-		return false
-	}
-	folded, issues := o.Optimize(env, checked)
-	return issues.Err() == nil && folded.NativeRep().Expr().Kind() == ast.LiteralKind
 }
 
 // compiledPattern compiles the pattern of matches once, when the rule is loaded.

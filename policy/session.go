@@ -234,7 +234,7 @@ func (a *Author) ownName(d *tool.Declaration, object, name string) bool {
 			}
 		}
 	}
-	return a.Grants != nil && a.Grants.allowsText(name, nil, false)
+	return a.Grants != nil && a.Grants.allowsText(name, nil, false, false)
 }
 
 // trusted reports whether whatever the author writes is the user's own.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/callsheet/callsheet/tool"
@@ -94,19 +95,10 @@ func (p *Policy) test(c *Case) Result {
 		res.Fault = fmt.Sprintf("got %s, want %s", res.Decision.Effect, c.Want)
 	case c.Code != "" && res.Decision.Code != c.Code:
 		res.Fault = fmt.Sprintf("got code %q, want %q", res.Decision.Code, c.Code)
-	case c.Rule != "" && !contains(res.Decision.Rules, c.Rule):
+	case c.Rule != "" && !slices.Contains(res.Decision.Rules, c.Rule):
 		res.Fault = fmt.Sprintf("rule %s did not speak; %s did", c.Rule, strings.Join(res.Decision.Rules, ", "))
 	}
 	return res
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // pretend makes a step whose output is v with that integrity.
@@ -125,34 +117,18 @@ func (s *Session) pretend(pointer string, v value.Value, i Integrity) Origin {
 
 func (r *reader) testCase(v value.Value, pointer string) Case {
 	var c Case
-	known := []string{"name", "tool", "args", "author", "task", "labels", "history", "want", "rule", "code"}
-	wanted := false
-	r.members(v, pointer, known, func(key, at string, m value.Value) {
-		switch key {
-		case "name":
-			c.Name = r.text(m, at)
-		case "tool":
-			c.Tool = r.text(m, at)
-		case "args":
-			c.Args = m
-		case "author":
-			c.Author = r.author(m, at)
-		case "task":
-			c.Task = r.text(m, at)
-		case "labels":
-			c.Labels = map[string]Integrity{}
-			r.members(m, at, nil, func(p, at string, l value.Value) { c.Labels[p] = r.integrity(l, at) })
-		case "history":
-			r.elements(m, at, func(at string, e value.Value) { c.History = append(c.History, r.caseCall(e, at)) })
-		case "want":
-			c.Want, wanted = r.effect(m, at), true
-		case "rule":
-			c.Rule = r.text(m, at)
-		case "code":
-			c.Code = r.text(m, at)
-		}
-	})
-	if v.Kind() == value.Object && (c.Tool == "" || !wanted) {
+	has := r.fields(v, pointer,
+		entry{"name", r.textTo(&c.Name)},
+		entry{"tool", r.textTo(&c.Tool)},
+		entry{"args", valueTo(&c.Args)},
+		entry{"author", func(at string, m value.Value) { c.Author = r.author(m, at) }},
+		entry{"task", r.textTo(&c.Task)},
+		entry{"labels", mapTo(r, &c.Labels, r.integrity)},
+		entry{"history", listTo(r, &c.History, r.caseCall)},
+		entry{"want", func(at string, m value.Value) { c.Want = r.effect(m, at) }},
+		entry{"rule", r.textTo(&c.Rule)},
+		entry{"code", r.textTo(&c.Code)})
+	if v.Kind() == value.Object && (c.Tool == "" || !has["want"]) {
 		r.fault(pointer, "a test needs tool and want")
 	}
 	return c
@@ -160,18 +136,11 @@ func (r *reader) testCase(v value.Value, pointer string) Case {
 
 func (r *reader) caseCall(v value.Value, pointer string) CaseCall {
 	var c CaseCall
-	r.members(v, pointer, []string{"tool", "args", "output", "status"}, func(key, at string, m value.Value) {
-		switch key {
-		case "tool":
-			c.Tool = r.text(m, at)
-		case "args":
-			c.Args = m
-		case "output":
-			c.Output = m
-		case "status":
-			c.Status = r.text(m, at)
-		}
-	})
+	r.fields(v, pointer,
+		entry{"tool", r.textTo(&c.Tool)},
+		entry{"args", valueTo(&c.Args)},
+		entry{"output", valueTo(&c.Output)},
+		entry{"status", r.textTo(&c.Status)})
 	return c
 }
 

@@ -99,6 +99,9 @@ type Options struct {
 	// must not do anew what was done. Whatever Run.Gate says, and also when the
 	// fork is resumed.
 	AskRepeats bool
+	// Asker is asked about calls that a fork may be repeating, where Run.Gate asks
+	// nobody; nil: the run pauses for them.
+	Asker call.Asker
 	// OnStart is told when the run is there and before anything is called; nil:
 	// nobody.
 	OnStart func(Live)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
@@ -19,15 +18,17 @@ import (
 const CodeRepeatedEffect = "repeated_effect"
 
 // repeats is the gate of a fork. A call that is not safe to repeat asks a person,
-// in the other gate's way but whatever that says, when the same call is one of which nobody knows
-// what became in a run before; with [Options.AskRepeats] also a call with effects
-// of the same tool on the same targets as one that ended ok there. A call whose
-// outcome is taken over is not made, and not judged.
+// in the other gate's way but whatever that says, when the same call is one of which
+// nobody knows what became in a run before; with [Options.AskRepeats] also a call
+// with effects of the same tool on the same targets ([tool.Targets.Same]) as one
+// that ended ok there. A call whose outcome is taken over is not made, and not
+// judged.
 type repeats struct {
 	inner  call.Gate // nil: allows
 	seal   sealer
+	asker  call.Asker          // asked where there is no other gate; nil: nobody, and the run pauses
 	doubts map[sameCall]string // where its outcome was lost, in words
-	done   map[effect]string   // where it happened, in words; nil: that is not asked about
+	done   map[string][]effect // by tool; nil: that is not asked about
 }
 
 // sameCall is a call by what is sent. The tool goes by its name: a definition that
@@ -37,8 +38,11 @@ type sameCall struct {
 	args value.Digest
 }
 
-// effect is what a call does to what.
-type effect struct{ tool, targets string }
+// effect is what a call did to what.
+type effect struct {
+	targets tool.Targets
+	where   string // it happened, in words
+}
 
 var _ call.Follower = (*repeats)(nil)
 
@@ -46,9 +50,12 @@ var _ call.Follower = (*repeats)(nil)
 // forked from. Of a run that was removed nothing is known, which only AskRepeats
 // minds.
 func newRepeats(ctx context.Context, store *journal.Store, h *History, seal sealer, opt *Options) (*repeats, error) {
-	g := &repeats{inner: opt.Run.Gate, seal: seal, doubts: map[sameCall]string{}}
+	g := &repeats{inner: opt.Run.Gate, asker: opt.Asker, seal: seal, doubts: map[sameCall]string{}}
+	if asker, ok := g.inner.(call.Asker); ok {
+		g.asker = asker
+	}
 	if opt.AskRepeats {
-		g.done = map[effect]string{}
+		g.done = map[string][]effect{}
 	}
 	for {
 		g.doubt(h)
@@ -118,41 +125,11 @@ func (g *repeats) add(h *History) error {
 		if d == nil || d.Effects.ReadOnly || !happened {
 			continue
 		}
-		g.done[effectOf(d, s.Args)] = fmt.Sprintf("step %s of run %s, which ended %s", s.ID, h.Summary.ID, s.Status)
+		g.done[s.Tool] = append(g.done[s.Tool], effect{
+			d.Targets(s.Args), fmt.Sprintf("step %s of run %s, which ended %s", s.ID, h.Summary.ID, s.Status),
+		})
 	}
 	return nil
-}
-
-// effectOf names a call by its tool and its targets. A call without any has all
-// targets in common with every other call of the tool.
-func effectOf(d *tool.Declaration, args value.Value) effect {
-	var b strings.Builder
-	targets(&b, d, args, "")
-	return effect{d.Name, b.String()}
-}
-
-func targets(b *strings.Builder, d *tool.Declaration, v value.Value, pointer string) {
-	switch {
-	case v.Kind() == value.Object && v.Len() > 0:
-		var keys []string
-		for k := range v.Members() {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			m, _ := v.Get(k)
-			targets(b, d, m, pointer+"/"+value.EscapePointer(k))
-		}
-	case v.Kind() == value.List && v.Len() > 0:
-		for i, e := range v.Elements() {
-			targets(b, d, e, fmt.Sprintf("%s/%d", pointer, i))
-		}
-	case pointer != "":
-		switch d.RoleOf(pointer) {
-		case tool.Target, tool.Host, tool.Path, tool.Program:
-			fmt.Fprintf(b, "%s=%s\n", pointer, v.Canonical())
-		}
-	}
 }
 
 // Allowed and Ended implement [call.Follower] for the other gate.
@@ -185,8 +162,8 @@ func (g *repeats) Judge(ctx context.Context, r call.Request) (call.Decision, err
 		d.Message += "; " + why
 	default:
 		d = call.Decision{Verdict: machine.Ask, Code: CodeRepeatedEffect, By: "fork", Message: why}
-		if g, ok := g.inner.(call.Asker); ok {
-			return g.Ask(ctx, r, d)
+		if g.asker != nil {
+			return g.asker.Ask(ctx, r, d)
 		}
 	}
 	return d, nil
@@ -202,8 +179,15 @@ func (g *repeats) why(r call.Request) string {
 			return "the same call was made before, and what became of it is not known: " + where
 		}
 	}
-	if where, ok := g.done[effectOf(r.Tool, r.Args)]; ok {
-		return fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, where)
+	done := g.done[r.Tool.Name]
+	if len(done) == 0 {
+		return ""
+	}
+	targets := r.Tool.Targets(r.Args)
+	for _, e := range done {
+		if e.targets.Same(targets) {
+			return fmt.Sprintf("%s was called on the same targets before: %s", r.Tool.Name, e.where)
+		}
 	}
 	return ""
 }

@@ -84,11 +84,17 @@ func TestARepeatedEffectIsDeniedWhereNobodyIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := decode(t, `[{"id":"again","tool":"send","args":{"to":"ann","body":"two"}},{"id":"other","tool":"send","args":{"to":"bob","body":"two"}}]`)
-	opt := record.Options{AskRepeats: true, Run: run.Options{Gate: guard.New(guard.Options{Plan: second, OnAsk: guard.Refuse})}}
-	if r, err = record.Fork(t.Context(), w.store, r.Run, second, w.tools, opt); err != nil {
-		t.Fatal(err)
+	g := guard.New(guard.Options{Plan: second, OnAsk: guard.Refuse})
+	for name, opt := range map[string]record.Options{
+		"a gate":            {AskRepeats: true, Run: run.Options{Gate: g}},
+		"no gate, an asker": {AskRepeats: true, Asker: g},
+	} {
+		forked, err := record.Fork(t.Context(), w.store, r.Run, second, w.tools, opt)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		want(t, forked, `{"status":{"again":"denied","other":"ok"},"outputs":{"other":"out of other"},"waves":[["again","other"]],"calls":1}`)
 	}
-	want(t, r, `{"status":{"again":"denied","other":"ok"},"outputs":{"other":"out of other"},"waves":[["again","other"]],"calls":1}`)
 }
 
 // What a fork may not do anew by itself: a call that cannot safely be made twice

@@ -47,7 +47,7 @@ type Options struct {
 // it, [Retryable] and [Errorf] for how to say more.
 //
 // The error is about In or Out, a type without a JSON form or one that no args fit;
-// or about a nil fn.
+// about a role for an arg that the schema does not have; or about a nil fn.
 func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts Options) (Tool, error) {
 	d := Declaration{
 		Name: name, Description: description, Input: opts.Input, Output: opts.Output, Effects: Undeclared(),
@@ -75,6 +75,11 @@ func Func[In, Out any](name, description string, fn func(context.Context, In) (O
 	if d.Output == nil {
 		if d.Output, err = schema.For[Out](); err != nil {
 			return Tool{}, fmt.Errorf("tool %q: output: %w", name, err)
+		}
+	}
+	for _, a := range d.Args {
+		if wrong := d.MisnamedArg(a.Pattern); wrong != "" {
+			return Tool{}, fmt.Errorf("args: %s", wrong)
 		}
 	}
 	return Tool{d, func(ctx context.Context, call *Call) (value.Value, error) {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,11 +58,63 @@ func (d *Declaration) undeclared(name string) string {
 	for i := range declared {
 		declared[i] = value.Quoted(declared[i])
 	}
-	const most = 20
-	if len(declared) > most {
-		declared = append(declared[:most], "…")
+	if len(declared) > maxNames {
+		declared = append(declared[:maxNames], "…")
 	}
 	return says + "; it has " + strings.Join(declared, ", ")
+}
+
+// MisnamedArg says what is wrong with a pattern (see [Arg]) that no arg which the
+// tool declares or is allowed can match, and what there is; "" if one can. What a
+// mistyped pattern was meant for would otherwise stay what it is in silence.
+func (d *Declaration) MisnamedArg(pattern string) string {
+	first, _ := cutToken(pattern)
+	if slices.Contains(d.Allowed, value.UnescapePointer(first)) {
+		return ""
+	}
+	return misnamed(d.Input, pattern, fmt.Sprintf("tool %q has no arg", d.Name))
+}
+
+// MisnamedOutput is [Declaration.MisnamedArg] for a pattern of what the tool
+// returns.
+func (d *Declaration) MisnamedOutput(pattern string) string {
+	return misnamed(d.Output, pattern, fmt.Sprintf("tool %q returns no", d.Name))
+}
+
+// maxNames is how many names a message lists: more are not read.
+const maxNames = 20
+
+func misnamed(s *schema.Schema, pattern, says string) string {
+	if pattern == "" {
+		return ""
+	}
+	tokens := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
+	reached, names := s.Reach(tokens)
+	if reached == len(tokens) {
+		return ""
+	}
+	at := ""
+	if reached > 0 {
+		at = "/" + strings.Join(tokens[:reached], "/")
+	}
+	says += " " + value.Excerpt(pattern)
+	if len(names) == 0 {
+		return says + "; there is nothing inside " + value.Excerpt(cmp.Or(at, "it"))
+	}
+	near := Nearest(value.UnescapePointer(tokens[reached]), names, 1)
+	listed := names[:min(len(names), maxNames)]
+	pointers := make([]string, len(listed))
+	for i, name := range listed {
+		pointers[i] = value.Excerpt(at + "/" + value.EscapePointer(name))
+	}
+	if len(names) > maxNames {
+		pointers = append(pointers, "…")
+	}
+	says += "; there is " + strings.Join(pointers, ", ")
+	if len(near) > 0 {
+		says += "; did you mean " + value.Excerpt(at+"/"+value.EscapePointer(near[0])) + "?"
+	}
+	return says
 }
 
 // CheckOutput judges an output: its size, then the output schema. nil means

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -117,5 +118,20 @@ func TestManyUndeclaredArgsAreCounted(t *testing.T) {
 	f := d.CheckArgs(value.ObjectOf(args...))
 	if f == nil || strings.Count(f.Message, "declares no arg") != 10 || !strings.HasSuffix(f.Message, "; and 49990 more that it does not declare") {
 		t.Errorf("got %v, want ten names and how many more", f)
+	}
+}
+
+func TestRolesOfAFunctionAreOfItsArgs(t *testing.T) {
+	type in struct {
+		To string `json:"to"`
+	}
+	send := func(_ context.Context, in in) (string, error) { return in.To, nil }
+	_, err := tool.Func("send", "", send, tool.Options{Args: []tool.Arg{{Pattern: "/too", Role: tool.Content}}})
+	if want := `args: tool "send" has no arg /too; there is /to; did you mean /to?`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = tool.ReadCatalogue([]byte(`{"tools":[{"name":"send","inputSchema":{"type":"object","properties":{"to":{}}},"_meta":{"callsheet/tool":{"args":[{"pattern":"/too","role":"content"}]}}}]}`), "f")
+	if err == nil || !strings.Contains(err.Error(), `did you mean /to?`) || !strings.Contains(err.Error(), "/args/0/pattern") {
+		t.Errorf("a catalogue: %v", err)
 	}
 }

@@ -194,6 +194,14 @@ func (l *listing) meta(d *Declaration, v value.Value, at string) {
 		}
 		d.Allowed = append(d.Allowed, s)
 	}
+	for i, a := range d.Args {
+		if !strings.HasPrefix(a.Pattern, "/") {
+			continue // told above
+		}
+		if wrong := d.MisnamedArg(a.Pattern); wrong != "" {
+			l.fault(fmt.Sprintf("%s/args/%d/pattern", at, i), "%s", wrong)
+		}
+	}
 }
 
 func (l *listing) schema(entry value.Value, at, name string) *schema.Schema {

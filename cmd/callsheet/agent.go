@@ -62,6 +62,49 @@ func (f *agentFlags) setup(c *config.Config, g *guard, more ...value.Member) (va
 	return value.ObjectOf(append(append(ms, value.Member{Key: "agent", Value: asked}), more...)...), nil
 }
 
+// A commission is a task for a model, with what it is done with.
+type commission struct {
+	task   string // redacted
+	config *config.Config
+	tools  *config.Opened
+	model  model.Model
+}
+
+// commission opens the configuration and the tools, which the caller must close.
+func (f *agentFlags) commission(p *performance, words string) (*commission, error) {
+	task, err := p.app.words(words)
+	if err != nil {
+		return nil, err
+	}
+	c := &commission{}
+	if c.config, err = f.configuration(); err != nil {
+		return nil, err
+	}
+	if err := f.fill(c.config); err != nil {
+		return nil, err
+	}
+	if c.tools, err = f.toolFlags.open(p.ctx, p.app, c.config, nil); err != nil {
+		return nil, err
+	}
+	c.task = p.app.redact.Text(task)
+	return c, nil
+}
+
+// equip opens the rest, when nothing is left to refuse: the model and the journal.
+// The caller must close p, whatever comes of it.
+func (f *agentFlags) equip(p *performance, c *commission) (err error) {
+	if c.model, err = f.modelFlags.open(c.config); err != nil {
+		return err
+	}
+	if err := p.open(c.config, c.tools); err != nil {
+		return err
+	}
+	if !f.NoJournal {
+		p.store, err = f.create(p.app, c.config)
+	}
+	return err
+}
+
 type agentCmd struct {
 	Task               string `required:"" help:"What to do, in words; - for standard input." placeholder:"TEXT"`
 	System             string `help:"What the model is told before the task." placeholder:"TEXT"`
@@ -93,61 +136,40 @@ func (a *app) words(task string) (string, error) {
 func (c *agentCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	return c.run(a, p)
+	return c.run(p)
 }
 
-func (c *agentCmd) run(a *app, p *performance) error {
-	task, err := a.words(c.Task)
-	if err != nil {
-		return err
-	}
+func (c *agentCmd) run(p *performance) error {
 	answer, err := readSchema(c.Schema)
 	if err != nil {
 		return err
 	}
-	cfg, err := c.configuration()
+	com, err := c.commission(p, c.Task)
 	if err != nil {
 		return err
 	}
-	if err := c.fill(cfg); err != nil {
-		return err
+	defer com.tools.Close()
+	if len(com.tools.Declared) > 0 {
+		return onlyDeclared(com.tools.Declared, "")
 	}
-	tools, err := c.toolFlags.open(p.ctx, a, cfg, nil)
+	g, err := p.guard(com.tools, nil, author(policy.Agent, com.task, com.tools))
 	if err != nil {
-		return err
-	}
-	defer tools.Close()
-	if len(tools.Declared) > 0 {
-		return onlyDeclared(tools.Declared, "")
-	}
-	task = a.redact.Text(task)
-	m, err := c.modelFlags.open(cfg)
-	if err != nil {
-		return err
-	}
-	g, err := p.guard(tools, nil, author(policy.Agent, task, tools))
-	if err != nil {
-		return err
-	}
-	if err := p.open(cfg, tools); err != nil {
 		return err
 	}
 	defer p.close()
-	if p.opt.Setup, err = c.setup(cfg, g); err != nil {
+	if err := c.equip(p, com); err != nil {
 		return err
 	}
-	if !c.NoJournal {
-		if p.store, err = c.create(a, cfg); err != nil {
-			return err
-		}
+	if p.opt.Setup, err = c.setup(com.config, g); err != nil {
+		return err
 	}
 	s := agent.Settings{MaxToolCalls: c.MaxToolCalls, RequireObservation: c.RequireObservation, Deadline: p.opt.Run.Deadline}
-	p.opt.Name = title(task)
-	run := p.agent(agent.Config[value.Value]{Model: m, Schema: answer, Settings: s, Role: "agent"}, tools.Set, c.Trace)
+	p.opt.Name = title(com.task)
+	run := p.agent(agent.Config[value.Value]{Model: com.model, Schema: answer, Settings: s, Role: "agent"}, com.tools.Set, c.Trace)
 	if err := run.check(); err != nil {
 		return err
 	}
-	res, err := run.begin(agent.Task{System: c.System, User: task})
+	res, err := run.begin(agent.Task{System: c.System, User: com.task})
 	return run.report(res, err)
 }
 

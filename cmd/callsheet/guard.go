@@ -140,7 +140,7 @@ func (p *performance) guard(tools *config.Opened, pl *plan.Plan, by policy.Autho
 	if tools.Policy == nil && !p.flags.Quiet && !p.flags.JSON {
 		p.app.err().Line("%s", noPolicy)
 	}
-	p.opt.Run.Vault, p.opt.Policy = g.vault, g.digest
+	p.opt.Run.Vault, p.opt.Policy, p.opt.Asker = g.vault, g.digest, g.gate
 	if tools.Policy != nil || len(tools.Approve) > 0 {
 		p.opt.Run.Gate = g.gate // one that allows everything has nothing to record
 	}

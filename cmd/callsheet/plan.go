@@ -29,6 +29,7 @@ type planCmd struct {
 	Replan int    `help:"Hand a run that did not end well back to the model, this often at most." placeholder:"N"`
 	Budget *int   `help:"Calls of the run at most, in place of the plan's own budget." placeholder:"N"`
 	Out    string `help:"Write the plan to this file." placeholder:"FILE"`
+	Empty  bool   `name:"allow-empty" help:"Take a plan without steps too: there may be nothing to do."`
 	agentFlags
 }
 
@@ -51,65 +52,43 @@ func (c *planCmd) Validate() error {
 func (c *planCmd) Run(a *app) error {
 	p := newPerformance(a, c.show())
 	defer p.stop()
-	return c.run(a, p)
+	return c.run(p)
 }
 
-func (c *planCmd) run(a *app, p *performance) error {
-	task, err := a.words(c.Task)
+func (c *planCmd) run(p *performance) error {
+	com, err := c.commission(p, c.Task)
 	if err != nil {
 		return err
 	}
-	cfg, err := c.configuration()
-	if err != nil {
-		return err
-	}
-	if err := c.fill(cfg); err != nil {
-		return err
-	}
-	tools, err := c.toolFlags.open(p.ctx, a, cfg, nil)
-	if err != nil {
-		return err
-	}
-	defer tools.Close()
-	task = a.redact.Text(task)
+	defer com.tools.Close()
 	switch {
-	case len(tools.Set.Catalogue().All()) == 0:
+	case len(com.tools.Set.Catalogue().All()) == 0:
 		return errNoTools
-	case c.Go && len(tools.Declared) > 0:
-		return onlyDeclared(tools.Declared, ", or leave out --run")
-	}
-	if c.Go && cfg != nil && cfg.Rehearsal.Required {
-		return refuse("%s requires a rehearsal, and a plan that is not written yet has none: write it to a file with --out, rehearse it, then run it with --author model", cfg.File())
-	}
-	m, err := c.modelFlags.open(cfg)
-	if err != nil {
-		return err
-	}
-	if err := p.open(cfg, tools); err != nil {
-		return err
+	case c.Go && len(com.tools.Declared) > 0:
+		return onlyDeclared(com.tools.Declared, ", or leave out --run")
+	case c.Go && com.config != nil && com.config.Rehearsal.Required:
+		return refuse("%s requires a rehearsal, and a plan that is not written yet has none: write it to a file with --out, rehearse it, then run it with --author model", com.config.File())
 	}
 	defer p.close()
-	if !c.NoJournal {
-		if p.store, err = c.create(a, cfg); err != nil {
-			return err
-		}
+	if err := c.equip(p, com); err != nil {
+		return err
 	}
-	g, err := newGuard(tools, gate.Options{})
+	g, err := newGuard(com.tools, gate.Options{})
 	if err != nil {
 		return refusal{err}
 	}
 	w := &writing{
-		performance: p, vault: g.vault, model: m, tools: tools, config: cfg, task: task, budget: c.Budget, trace: c.Trace, out: c.Out,
-		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(cfg)}, running: c.Go,
+		performance: p, commission: com, vault: g.vault, budget: c.Budget, empty: c.Empty, trace: c.Trace, out: c.Out,
+		settings: agent.Settings{MaxToolCalls: c.MaxToolCalls, Deadline: c.deadline(com.config)}, running: c.Go,
 	}
-	if w.setup, err = c.setup(cfg, g, w.kept()...); err != nil {
+	if w.setup, err = c.setup(w.config, g, w.kept()...); err != nil {
 		return err
 	}
 	if !c.Go {
 		draft, res, err := w.write(nil)
 		return w.report(draft, res, err)
 	}
-	return w.perform(c.Replan, func() (value.Value, error) { return c.toolFlags.setup(cfg, w.began(), g) })
+	return w.perform(c.Replan, func() (value.Value, error) { return c.toolFlags.setup(w.config, w.began(), g) })
 }
 
 // began is how the run of a plan that the model wrote is judged.
@@ -120,12 +99,10 @@ func (w *writing) began() began {
 // writing is a plan that a model writes.
 type writing struct {
 	*performance
+	*commission
 	vault    *gate.Vault
-	model    model.Model
-	tools    *config.Opened
-	config   *config.Config
-	task     string
 	budget   *int
+	empty    bool // a plan without steps is one
 	settings agent.Settings
 	trace    string
 	out      string
@@ -144,6 +121,9 @@ func (w *writing) kept() []value.Member {
 	if w.budget != nil {
 		ms = append(ms, value.Member{Key: "budget", Value: value.Int(int64(*w.budget))})
 	}
+	if w.empty {
+		ms = append(ms, value.Member{Key: "allow_empty", Value: value.BoolValue(true)})
+	}
 	return ms
 }
 
@@ -151,7 +131,7 @@ func (w *writing) kept() []value.Member {
 func (w *writing) session(earlier *planner.Earlier) (*planner.Session, error) {
 	s := &script{config: w.config, tools: w.tools}
 	session, err := planner.New(planner.Config{
-		Task: w.task, Catalogue: w.tools.Set.Catalogue(), Settings: w.settings, Earlier: earlier,
+		Task: w.task, Catalogue: w.tools.Set.Catalogue(), Settings: w.settings, AllowEmpty: w.empty, Earlier: earlier,
 		Check: check.Options{Budget: w.budget, Ceiling: s.ceiling(), Limits: w.config.PlanLimits(), Policy: w.findings},
 	})
 	if err != nil {
@@ -296,9 +276,7 @@ func (w *writing) perform(replans int, setup func() (value.Value, error)) error 
 		if w.opt.Setup, err = setup(); err != nil {
 			return err
 		}
-		if w.opt.AskRepeats = origin != ""; w.opt.AskRepeats {
-			w.opt.Run.Gate = g.gate // also one that allows everything: it is how a person is asked
-		}
+		w.opt.AskRepeats = origin != ""
 		w.opt.Name = title(w.task)
 		w.prepare(d)
 		report, failed := w.conduct(d.Plan, func(ctx context.Context) (*machine.Report, error) {
@@ -364,11 +342,13 @@ func resumePlanning(p *performance, h *record.AgentHistory, m model.Model, c *co
 	if err != nil {
 		return refusal{err}
 	}
-	w := &writing{performance: p, vault: g.vault, model: m, tools: tools, config: c, task: recallBegan(h.Setup).Task}
+	w := &writing{performance: p, commission: &commission{recallBegan(h.Setup).Task, c, tools, m}, vault: g.vault}
 	if b, ok := h.Setup.Get("budget"); ok {
 		n, _ := b.Int()
 		w.budget = agent.Int(int(n))
 	}
+	empty, _ := h.Setup.Get("allow_empty")
+	w.empty, _ = empty.Bool()
 	s, err := w.session(nil)
 	if err != nil {
 		return err
