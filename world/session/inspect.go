@@ -64,5 +64,5 @@ func readOnly(dir string) (*sql.DB, error) {
 	if _, err := os.Stat(file); err != nil {
 		return nil, err
 	}
-	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(" + strconv.FormatInt(openWait.Milliseconds(), 10) + ")")
+	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout("+strconv.FormatInt(openWait.Milliseconds(), 10)+")")
 }
