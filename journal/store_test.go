@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,11 @@ func TestVerifyOfAChangedStore(t *testing.T) {
 			}
 			if r.OK() || r.Faults[0].Index != c.index {
 				t.Errorf("got %v, want the first fault at %d", r.Faults, c.index)
+			}
+			// An export says what the audit says.
+			exported, err := s.Export(t.Context(), id, io.Discard)
+			if err != nil || !slices.Equal(exported.Faults, r.Faults) {
+				t.Errorf("the export reports %v, %v; want %v", exported, err, r.Faults)
 			}
 			// What cannot be believed is not read as if it could.
 			if name == "marked ended" {

@@ -84,12 +84,18 @@ func (s *Store) Verify(ctx context.Context, id string, trust Trust) (*Report, er
 	if err := trust.Validate(); err != nil {
 		return nil, err
 	}
+	return s.audit(ctx, id, trust, nil)
+}
+
+// audit checks a stored run, and exports it on the way unless out is nil.
+func (s *Store) audit(ctx context.Context, id string, trust Trust, out *exporter) (*Report, error) {
 	row, err := s.row(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	c := newChecker(trust)
 	c.header(row.header)
+	out.header(row.header)
 	if c.report.Header.Run != id {
 		c.report.fault(-1, "it is not the header of this run")
 	}
@@ -98,19 +104,29 @@ func (s *Store) Verify(ctx context.Context, id string, trust Trust) (*Report, er
 			return nil, err
 		}
 		c.segment(seg)
+		if err := out.segment(seg); err != nil {
+			return nil, err
+		}
 	}
 	c.end(nil)
 	for _, hash := range c.refs.order {
 		text, err := s.blobText(ctx, hash)
-		if err != nil && !errors.Is(err, errNoBlob) {
+		found := err == nil
+		if !found && !errors.Is(err, errNoBlob) {
 			return nil, err
 		}
-		c.blob(hash, text, err == nil)
+		c.blob(hash, text, found)
+		if !found {
+			continue
+		}
+		if err := out.blob(hash, text); err != nil {
+			return nil, err
+		}
 	}
 	if row.finished && !c.report.Final {
 		c.report.fault(c.n, "truncated: the run has ended, but its final checkpoint is missing")
 	}
-	return c.report, nil
+	return c.report, out.end()
 }
 
 // A checker walks the chain of one run.

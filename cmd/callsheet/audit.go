@@ -14,7 +14,7 @@ import (
 
 type auditCmd struct {
 	Verify verifyCmd `cmd:"" help:"Check that nothing in the record of a run was changed: exit 0 it holds, 1 it does not, 2 there is nothing to read."`
-	Export exportCmd `cmd:"" help:"Write the record of a run as a file that can be verified anywhere."`
+	Export exportCmd `cmd:"" help:"Write the record of a run as a file that can be verified anywhere: exit 1 if it does not hold."`
 	Key    keyCmd    `cmd:"" help:"Show or change the key that signs records."`
 }
 
@@ -45,7 +45,7 @@ func (c *verifyCmd) Run(a *app) error {
 		a.out().Line("%s", err)
 		return exit(exitNotOK)
 	case err != nil:
-		return refusal{err} // there is nothing to read
+		return err
 	}
 	say(a.out(), r)
 	if !r.OK() {
@@ -55,16 +55,12 @@ func (c *verifyCmd) Run(a *app) error {
 }
 
 func (c *verifyCmd) verify(a *app, trust journal.Trust) (*journal.Report, error) {
-	if c.What == "-" {
-		return journal.Verify(a.stdin, trust)
-	}
-	f, err := os.Open(c.What)
+	r, err := c.verifyFile(a, trust)
 	if err == nil {
-		defer f.Close()
-		return journal.Verify(f, trust)
+		return r, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) || filepath.Base(c.What) != c.What {
-		return nil, err
+		return nil, refusal{err} // there is nothing to read
 	}
 	ctx := context.Background()
 	store, id, err := c.find(ctx, a, c.What)
@@ -72,7 +68,20 @@ func (c *verifyCmd) verify(a *app, trust journal.Trust) (*journal.Report, error)
 		return nil, fmt.Errorf("there is no file %s, and %w", c.What, err)
 	}
 	defer store.Close()
-	return store.Verify(ctx, id, trust)
+	r, err = store.Verify(ctx, id, trust)
+	return r, stored(err)
+}
+
+func (c *verifyCmd) verifyFile(a *app, trust journal.Trust) (*journal.Report, error) {
+	if c.What == "-" {
+		return journal.Verify(a.stdin, trust)
+	}
+	f, err := os.Open(c.What)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return journal.Verify(f, trust)
 }
 
 // say tells what an audit found.
@@ -122,14 +131,19 @@ func (c *exportCmd) Run(a *app) error {
 		}
 		out = file
 	}
-	head, err := store.Export(ctx, id, out)
+	report, err := store.Export(ctx, id, out)
 	if file != nil {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
 		return stored(err)
 	}
-	a.err().Line("run %s, head %s", id, head.String())
+	if !report.OK() {
+		// It is written all the same: what is left is what an auditor looks at.
+		say(a.err(), report)
+		return exit(exitNotOK)
+	}
+	a.err().Line("run %s, head %s", id, report.Head.String())
 	return nil
 }
 
