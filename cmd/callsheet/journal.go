@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,7 +70,10 @@ func (f *journalFlag) openStored(a *app, c *config.Config) (*journal.Store, erro
 		return nil, refuse("there is no journal at %s; a run makes it", path)
 	}
 	store, err := journal.Open(path, journal.Options{})
-	if err != nil {
+	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		return nil, fmt.Errorf("the journal cannot be opened: %w", err)
+	case err != nil:
 		return nil, refuse("the journal cannot be opened: %w", err)
 	}
 	return store, nil
@@ -105,7 +109,7 @@ func (f *storedFlags) find(ctx context.Context, a *app, prefix string) (*journal
 	}
 	id, err := store.Find(ctx, prefix)
 	if err != nil {
-		return nil, "", errors.Join(refusal{err}, store.Close())
+		return nil, "", errors.Join(stored(err), store.Close())
 	}
 	return store, id, nil
 }
