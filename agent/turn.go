@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -151,7 +152,7 @@ func (t *turn) withhold(f model.Finish) error {
 func (t *turn) countInvalid() error {
 	t.invalid++
 	if t.invalid > t.s.maxInvalid() {
-		return t.protocol(CodeInvalid, "the model submitted an invalid %s %d times", t.submit.noun(), t.invalid)
+		return t.protocol(CodeInvalid, "the model submitted an invalid %s %s", t.submit.noun(), count.Of(t.invalid, "time"))
 	}
 	return nil
 }
@@ -346,7 +347,7 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 		text += "\n\nnote: a person changed the arguments to " + clipText(o.Edited.String(), maxError)
 	}
 	if t.repeats(key, text) {
-		text += fmt.Sprintf("\n\nnote: the same call has had the same result %d times running; a repeat ends your tool calls", t.repeat.times)
+		text += fmt.Sprintf("\n\nnote: the same call has had the same result %s running; a repeat ends your tool calls", count.Of(t.repeat.times, "time"))
 	}
 	if failed || !t.s.source {
 		t.say(it, text, failed)

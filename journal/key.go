@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // A Key signs headers and checkpoints.
@@ -213,7 +215,7 @@ func newSalt() ([]byte, error) {
 func loadSalt(path string) ([]byte, error) {
 	salt, err := loadSecret(path, newSalt)
 	if err == nil && len(salt) != saltBytes {
-		err = fmt.Errorf("%s: %d bytes; a salt has %d", path, len(salt), saltBytes)
+		err = fmt.Errorf("%s: %s; a salt has %d", path, count.Of(len(salt), "byte"), saltBytes)
 	}
 	return salt, err
 }

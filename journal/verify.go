@@ -10,6 +10,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // ErrEmpty is an export with nothing in it.
@@ -273,7 +275,7 @@ func (c *checker) segment(seg segment) {
 	})
 	switch {
 	case c.n != seg.first+seg.count:
-		c.report.fault(c.n, "missing: %d records were stored from %d on", seg.count, seg.first)
+		c.report.fault(c.n, "missing: the database says %s from %d on", count.Of(seg.count, "record"), seg.first)
 	case c.prev == seg.head:
 		c.explain(true)
 	case c.loose == c.n-1:
@@ -305,7 +307,7 @@ func (c *checker) end(head *Hash) {
 		c.report.fault(0, "missing: a run has at least its start record")
 	}
 	if h := c.report.Trust.Head; h != nil && !c.headOK {
-		c.report.fault(c.n, "truncated: the known head has %d records", h.Records)
+		c.report.fault(c.n, "truncated: the known head has %s", count.Of(h.Records, "record"))
 	}
 }
 
@@ -318,7 +320,7 @@ func (c *checker) blob(hash Hash, text []byte, found bool) {
 	case sha256.Sum256(text) != hash:
 		c.report.fault(m.index, "its stored part %s was changed", hash)
 	case len(text) != m.size:
-		c.report.fault(m.index, "its stored part %s has %d bytes, not %d", hash, len(text), m.size)
+		c.report.fault(m.index, "its stored part %s has %s, not %d", hash, count.Of(len(text), "byte"), m.size)
 	}
 }
 

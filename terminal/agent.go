@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // maxTail is how many bytes of a reply that arrives are kept to be shown: more
@@ -86,7 +87,7 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 
 // line is the live view, one line.
 func (w *AgentWatch) line(now time.Time, width, _ int) []string {
-	line := fmt.Sprintf("round %d  %s  %s", w.round, plural(w.calls, "call"), short(now.Sub(w.start)))
+	line := fmt.Sprintf("round %d  %s  %s", w.round, count.Of(w.calls, "call"), short(now.Sub(w.start)))
 	if w.doing != "" {
 		line += "  " + w.doing + " " + short(now.Sub(w.since))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -56,7 +57,7 @@ func (c *approveCmd) Run(a *app) error {
 			q.Args = edited
 		}
 		if hidden := a.err().Question(*q, c.Full); hidden > 0 {
-			return refuse("%d bytes of the call are not shown; approve it with --full, which shows them", hidden)
+			return refuse("the call has %s not shown; approve it with --full, which shows all", count.Of(hidden, "byte"))
 		}
 	}
 	// Without a question there is nothing to show, and Decide says why.
@@ -186,7 +187,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 				cat, err = h.Catalogue()
 			}
 			if err != nil {
-				a.err().Line("callsheet: run %s: %s", sum.ID, err)
+				a.err().Line("callsheet: %s", err)
 				unread++
 				continue
 			}
@@ -204,7 +205,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 	if unread > 0 {
 		defer func() {
 			if err == nil {
-				err = fmt.Errorf("%d runs cannot be read, so not all that waits is listed", unread)
+				err = fmt.Errorf("not all that waits is listed: %s cannot be read", count.Of(unread, "run"))
 			}
 		}()
 	}
@@ -220,7 +221,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 	for _, g := range grouped(asks, decls) {
 		first := g[0]
 		if n := len(g); n > 1 {
-			a.out().Line("%d calls of %s with the same targets:", n, first.Tool)
+			a.out().Line("%s of %s with the same targets:", count.Of(n, "call"), first.Tool)
 		}
 		a.out().Question(terminal.Question{
 			Run: first.Run, Step: first.Step, Tool: first.Tool, Decl: decls[first.Run+" "+first.Step], Args: first.Args, Message: first.Message, Expires: first.Expires,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/terminal"
 )
@@ -100,7 +101,7 @@ func say(out *terminal.Output, r *journal.Report) {
 	if !r.OK() {
 		verdict = "DOES NOT HOLD"
 	}
-	out.Line("the record of run %s %s: %d records, head %s", r.Header.Run, verdict, r.Head.Records, r.Head.String())
+	out.Line("the record of run %s %s: %s, head %s", r.Header.Run, verdict, count.Of(r.Head.Records, "record"), r.Head.String())
 	for _, s := range r.Signers {
 		out.Line("signed by key %s", s)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/terminal"
@@ -28,7 +29,7 @@ func (c *showCmd) agent(ctx context.Context, a *app, store *journal.Store, sum *
 	if h.Parent != "" {
 		out.Line("started by %s", h.Parent)
 	}
-	out.Line("%s", plural(len(h.Replies), "reply of the model", "replies of the model"))
+	out.Line("%s of the model", count.Of(len(h.Replies), "round"))
 	out.Line("")
 	short := func(v value.Value) string {
 		if v.IsZero() {
@@ -61,13 +62,6 @@ func (c *showCmd) agent(ctx context.Context, a *app, store *journal.Store, sum *
 	}
 	out.Line("")
 	return timeline(ctx, out, store, sum)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // historyJSON is the run of an agent for programs: its calls, and its end when
