@@ -123,6 +123,11 @@ func (t Through) Judge(ctx context.Context, r Request, a Attempt) (*Outcome, err
 	case err != nil:
 		return nil, err
 	case d.Verdict == machine.Ask:
+		if d.Ticket != nil {
+			if err := d.Ticket.Wait(context.WithoutCancel(ctx)); err != nil {
+				return nil, err
+			}
+		}
 		return &Outcome{Waiting: ForDecision, Reason: d.Message}, nil
 	case d.Verdict != machine.Allow:
 		return &Outcome{Denied: true, Failure: &tool.Failure{Code: cmp.Or(d.Code, CodeDenied), Message: d.Message}}, nil
