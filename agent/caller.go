@@ -35,6 +35,9 @@ type Request struct {
 	// Unchecked leaves arguments and unknown names to the tools themselves: the
 	// profile of [Source].
 	Unchecked bool
+	// Begins is to be called when the tool is about to be called, and not when the
+	// call is refused or waits; nil: nobody wants to know.
+	Begins func()
 }
 
 // An Outcome is how a call ended. Exactly one of Output, Failure and Waiting is
@@ -151,6 +154,9 @@ func (t Through) Make(ctx context.Context, r Request, a Attempt) (Outcome, error
 	req := t.request(r, a)
 	if g, ok := t.Door.Gate.(call.Follower); ok {
 		g.Allowed(req)
+	}
+	if r.Begins != nil {
+		r.Begins()
 	}
 	out, err := t.Door.Call(ctx, req)
 	if err != nil {

@@ -34,6 +34,7 @@ type item struct {
 	name    string // the contract's
 	submits bool
 	answer  *model.Message // nil until it is answered
+	live    bool           // its end did not come from the record
 }
 
 func (t *turn) step(it *item) string {
@@ -274,7 +275,6 @@ func (t *turn) spend(it *item) error {
 	t.noteCoercion(it, coerced)
 	o := Outcome{Failure: failure}
 	if failure == nil {
-		t.see(Event{Kind: CallBegins, Round: t.rounds, Step: t.step(it), Tool: it.name, Args: args})
 		var err error
 		if o, err = t.outcome(it, decl, args); err != nil {
 			t.say(it, noAnswer, true)
@@ -296,6 +296,7 @@ func (t *turn) spend(it *item) error {
 	if o.Waiting != NotWaiting {
 		if t.ctx.Err() == nil {
 			t.waiting = append(t.waiting, Pending{t.step(it), it.name, args, o.Waiting, o.Reason})
+			t.see(Event{Kind: CallWaits, Round: t.rounds, Step: t.step(it), Tool: it.name, Text: o.Reason})
 			return nil
 		}
 		o = Outcome{Failure: &tool.Failure{Code: tool.CodeCancelled, Message: o.Reason, Lost: true}}
@@ -310,7 +311,11 @@ func (t *turn) outcome(it *item, decl *tool.Declaration, args value.Value) (Outc
 	if o, ok := t.recorded.Outcomes[step]; ok {
 		return o, nil
 	}
-	o, err := t.caller.Call(t.ctx, Request{Step: step, Name: it.name, Tool: decl, Args: args, Left: t.left(), Unchecked: t.s.source})
+	it.live = true
+	o, err := t.caller.Call(t.ctx, Request{
+		Step: step, Name: it.name, Tool: decl, Args: args, Left: t.left(), Unchecked: t.s.source,
+		Begins: func() { t.see(Event{Kind: CallBegins, Round: t.rounds, Step: step, Tool: it.name, Args: args}) },
+	})
 	switch {
 	case err != nil:
 		return o, fmt.Errorf("call %s of %s: %w", step, quote(it.name), err)
@@ -413,7 +418,8 @@ func (t *turn) record(it *item, r Record) {
 func (t *turn) put(it *item, r Record) {
 	r.Round, r.Step, r.Tool, r.source = t.rounds, t.step(it), it.name, t.s.source
 	t.trace = append(t.trace, r)
-	t.see(Event{Kind: CallEnds, Round: t.rounds, Step: r.Step, Tool: r.Tool, Record: &r})
+	recorded := t.rounds <= len(t.recorded.Replies) && !it.live
+	t.see(Event{Kind: CallEnds, Round: t.rounds, Step: r.Step, Tool: r.Tool, Record: &r, Recorded: recorded})
 }
 
 func (t *turn) noteCoercion(it *item, pointers []string) {

@@ -70,11 +70,17 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 		w.calls++
 		w.doing, w.since, w.tail = "calls "+Escape(e.Step)+" "+Escape(e.Tool), now, ""
 		return fmt.Sprintf("%-16s %s %s", "call", Escape(e.Step), Escape(e.Tool))
+	case agent.CallWaits:
+		w.doing, w.tail = "", ""
+		return fmt.Sprintf("%-16s %s %s", "waits", Escape(e.Step), Escape(e.Tool)) + tail(Escape(e.Text))
 	case agent.CallEnds:
 		w.doing, w.tail = "", ""
 		what := "ok"
 		if e.Record.Error != "" {
 			what = "not ok"
+		}
+		if e.Recorded {
+			what = "recorded " + what
 		}
 		line := fmt.Sprintf("%-16s %s %s", what, Escape(e.Step), Escape(e.Tool))
 		if d := e.Record.Duration; d > 0 {
