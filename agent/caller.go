@@ -59,6 +59,17 @@ type Outcome struct {
 	Start, End time.Time // zero: as the loop saw it
 }
 
+// Why is the failure as it is traced and told, "" where there is none.
+func (o *Outcome) Why() string {
+	switch {
+	case o.Failure == nil:
+		return ""
+	case o.Denied && o.Failure.Code != CodeDenied:
+		return CodeDenied + ": " + o.Failure.Error()
+	}
+	return o.Failure.Error()
+}
+
 // Waiting is what a call waits for.
 type Waiting uint8
 

@@ -25,7 +25,8 @@ type EventKind uint8
 const (
 	RoundBegins EventKind = iota // the model is about to be asked
 	TextArrives
-	CallBegins // a tool is about to be called
-	CallWaits  // for a person
+	ModelReplied // and the reply is recorded
+	CallBegins   // a tool is about to be called
+	CallWaits    // for a person
 	CallEnds
 )

@@ -192,6 +192,7 @@ func (l *loop) event(ctx context.Context) (*ReplyEvent, force, error) {
 			return nil, l.force(), fmt.Errorf("round %d: recording the reply: %w", e.Round, err)
 		}
 	}
+	l.see(Event{Kind: ModelReplied, Round: e.Round})
 	return e, l.force(), nil
 }
 

@@ -330,7 +330,7 @@ func TestWatch(t *testing.T) {
 	if _, err := a.Run(t.Context(), agent.Task{User: "U"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"0 1", "1 1  hm", "2 1   1.1 search", "4 1   1.1 search", "0 2 tool budget exhausted", "4 2   2.1 submit"}
+	want := []string{"0 1", "1 1  hm", "2 1", "3 1   1.1 search", "5 1   1.1 search", "0 2 tool budget exhausted", "2 2", "5 2   2.1 submit"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("got %q, want %q", seen, want)
 	}

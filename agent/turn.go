@@ -331,10 +331,7 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 	var text string
 	switch {
 	case failed:
-		rec.Error = o.Failure.Error()
-		if o.Denied && o.Failure.Code != CodeDenied {
-			rec.Error = CodeDenied + ": " + rec.Error
-		}
+		rec.Error = o.Why()
 		text = rec.Error
 		t.failed = true
 	case t.s.source:

@@ -80,10 +80,10 @@ func LoadAgent(ctx context.Context, store *journal.Store, id string) (*AgentHist
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != KindAgent {
-		return nil, fmt.Errorf("run %s is of kind %q, not an agent's", id, sum.Kind)
+	h, err := newAgentHistory(sum)
+	if err != nil {
+		return nil, err
 	}
-	h := &AgentHistory{Summary: sum, Questions: newQuestions(id), byStep: map[string]*AgentCall{}}
 	if err := each(ctx, id, store.Entries(ctx, id, 0), h.take); err != nil {
 		return nil, err
 	}
@@ -91,6 +91,13 @@ func LoadAgent(ctx context.Context, store *journal.Store, id string) (*AgentHist
 		return nil, fmt.Errorf("run %s has no start record", id)
 	}
 	return h, nil
+}
+
+func newAgentHistory(sum journal.Summary) (*AgentHistory, error) {
+	if sum.Kind != KindAgent {
+		return nil, fmt.Errorf("run %s is of kind %q, not an agent's", sum.ID, sum.Kind)
+	}
+	return &AgentHistory{Summary: sum, Questions: newQuestions(sum.ID), byStep: map[string]*AgentCall{}}, nil
 }
 
 // take adds one record to the history.

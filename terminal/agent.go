@@ -66,6 +66,8 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 			}
 			w.tail = w.tail[cut:]
 		}
+	case agent.ModelReplied:
+		w.doing, w.tail = "", ""
 	case agent.CallBegins:
 		w.calls++
 		w.doing, w.since, w.tail = "calls "+Escape(e.Step)+" "+Escape(e.Tool), now, ""

@@ -50,18 +50,26 @@ func (c *showCmd) agent(ctx context.Context, a *app, store *journal.Store, sum *
 		rows[i] = terminal.Cells(call.Step, call.Tool, call.Status(), strconv.Itoa(call.Made), short(call.Args), result)
 	}
 	out.Table([]string{"CALL", "TOOL", "STATUS", "MADE", "ARGS", "RESULT"}, rows)
-	if submission, ok := h.End.Get("submission"); ok {
+	out.Line("")
+	if agentEnd(out, h) {
 		out.Line("")
-		out.Line("submitted %s", submission.String())
 	}
-	if failed, ok := h.End.Get("error"); ok {
+	return timeline(ctx, out, store, sum)
+}
+
+// agentEnd shows what came of an agent's run, if it has ended.
+func agentEnd(out *terminal.Output, h *record.AgentHistory) bool {
+	if submission, ok := h.End.Get("submission"); ok {
+		out.Line("submitted %s", submission.String())
+		return true
+	}
+	failed, ok := h.End.Get("error")
+	if ok {
 		message, _ := failed.Get("message")
 		text, _ := message.Text()
-		out.Line("")
 		out.Line("failed: %s", text)
 	}
-	out.Line("")
-	return timeline(ctx, out, store, sum)
+	return ok
 }
 
 // historyJSON is the run of an agent for programs: its calls, and its end when
