@@ -16,6 +16,9 @@ var (
 	ErrDamaged = errors.New("the journal is damaged")
 	// ErrForeign is a file that is not a journal, or one of a newer major version.
 	ErrForeign = errors.New("not a journal that this version can open")
+	// ErrKey is a journal whose signing key is missing, or another than the one that
+	// it was last signed with.
+	ErrKey = errors.New("the signing key is not the journal's")
 	// ErrClosed is a store or run that was used after Close.
 	ErrClosed = errors.New("the journal was closed")
 

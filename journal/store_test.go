@@ -234,7 +234,7 @@ func TestHostile055_EveryPrefixOfTheLogOpens(t *testing.T) {
 			}
 		}
 		os.Remove(copied + "-shm")
-		s, err := journal.Open(copied, journal.Options{})
+		s, err := journal.Open(copied, journal.Options{KeyFile: filepath.Join(filepath.Dir(path), journal.DefaultKeyFile)})
 		if err != nil {
 			t.Fatalf("prefix of %d bytes: %v", n, err)
 		}

@@ -150,58 +150,63 @@ func (c *exportCmd) Run(a *app) error {
 
 type keyCmd struct {
 	Show   keyShowCmd   `cmd:"" help:"Print the fingerprint of the key, and those of earlier ones."`
-	Rotate keyRotateCmd `cmd:"" help:"Make a new key; what the old one signed stays signed by it."`
+	Rotate keyRotateCmd `cmd:"" help:"Make a new key, also where the old one was lost; what that signed stays signed by it."`
 }
 
-// keyFile is the key beside the journal.
-func (f *storedFlags) keyFile(a *app) (string, error) {
+// openKeys opens the journal, making it if it is not there, for what its keys are.
+func (f *storedFlags) openKeys(a *app, opt journal.Options) (*journal.Store, error) {
 	c, err := f.configuration()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	path, err := f.path(a, c)
-	return filepath.Join(filepath.Dir(path), journal.DefaultKeyFile), err
+	if err != nil {
+		return nil, err
+	}
+	if opt.NewKey {
+		if err := notBelow(path); err != nil {
+			return nil, err
+		}
+	}
+	return openAt(path, opt)
+}
+
+// sayKeys prints the keys of the journal, that which signs first.
+func sayKeys(a *app, store *journal.Store) error {
+	keys, err := store.Keys(context.Background())
+	if err != nil {
+		return err
+	}
+	own := store.Key().Fingerprint()
+	a.out().Line("%s", own)
+	for _, k := range keys {
+		if k != own {
+			a.out().Line("%s retired", k)
+		}
+	}
+	return nil
 }
 
 type keyShowCmd struct{ storedFlags }
 
 // Run shows the key. On first use it is made.
 func (c *keyShowCmd) Run(a *app) error {
-	path, err := c.keyFile(a)
+	store, err := c.openKeys(a, journal.Options{})
 	if err != nil {
 		return err
 	}
-	key, err := journal.LoadKey(path)
-	if err != nil {
-		return refusal{err}
-	}
-	retired, err := journal.RetiredKeys(path)
-	if err != nil {
-		return err
-	}
-	a.out().Line("%s", key.Fingerprint())
-	for _, k := range retired {
-		a.out().Line("%s retired", k)
-	}
-	return nil
+	defer store.Close()
+	return sayKeys(a, store)
 }
 
 type keyRotateCmd struct{ storedFlags }
 
-// Run makes a new key.
+// Run makes a new key, also where the old one was lost.
 func (c *keyRotateCmd) Run(a *app) error {
-	path, err := c.keyFile(a)
+	store, err := c.openKeys(a, journal.Options{NewKey: true})
 	if err != nil {
 		return err
 	}
-	if err := notBelow(path); err != nil {
-		return err
-	}
-	old, fresh, err := journal.RotateKey(path)
-	if err != nil {
-		return err
-	}
-	a.out().Line("%s", fresh.Fingerprint())
-	a.out().Line("%s retired", old.Fingerprint())
-	return nil
+	defer store.Close()
+	return sayKeys(a, store)
 }

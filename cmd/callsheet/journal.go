@@ -69,12 +69,17 @@ func (f *journalFlag) openStored(a *app, c *config.Config) (*journal.Store, erro
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, refuse("there is no journal at %s; a run makes it", path)
 	}
-	store, err := journal.Open(path, journal.Options{})
+	return openAt(path, journal.Options{})
+}
+
+// openAt opens the journal for a command that calls nothing.
+func openAt(path string, opt journal.Options) (*journal.Store, error) {
+	store, err := journal.Open(path, opt)
 	switch {
-	case errors.Is(err, journal.ErrDamaged):
-		return nil, fmt.Errorf("the journal cannot be opened: %w", err)
-	case err != nil:
+	case errors.Is(err, journal.ErrForeign):
 		return nil, refuse("the journal cannot be opened: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("the journal cannot be opened: %w", err)
 	}
 	return store, nil
 }
