@@ -30,6 +30,8 @@ var (
 	ErrNoRun = errors.New("no such run")
 	// ErrAmbiguous is a prefix that several runs have.
 	ErrAmbiguous = errors.New("the prefix fits several runs; give more of the id")
+	// ErrNeeded is a run that must stay while another is stored.
+	ErrNeeded = errors.New("another run relies on it")
 	// ErrRemoved is a run of which only the tombstone is left.
 	ErrRemoved = errors.New("the run was removed")
 	// ErrFinished is an append to, or a decision for, a run that has ended.

@@ -32,6 +32,10 @@ type Start struct {
 	Status string
 	// Tools are tools by which lists can be filtered.
 	Tools []string
+	// Needs is a stored run that stays as long as this one does: [Store.Remove] and
+	// [Store.Prune] leave it. Nobody may have it open while this one is created.
+	// Empty for none.
+	Needs string
 	// Body is the body of the start record, record 0.
 	Body value.Value
 }
@@ -88,6 +92,7 @@ type pending struct {
 type createRow struct {
 	header  []byte
 	started time.Time
+	needs   string
 }
 
 // folded is a decision of the inbox that became a record.
@@ -119,39 +124,68 @@ func validID(id string) bool {
 }
 
 // Create begins a run and holds it. Its start record is on the disk with the
-// first record that is waited for. An id that was used before is refused with
-// [ErrRunTaken] or [ErrRunExists].
+// first record that is waited for; of a run that needs another, when Create
+// returns. An id that was used before is refused with [ErrRunTaken] or
+// [ErrRunExists]; a needed run that is not there, or that somebody has open, with
+// the error of [Store.OpenRun].
 func (s *Store) Create(ctx context.Context, start Start) (*Run, error) {
+	if start.Needs == "" {
+		r, _, err := s.create(ctx, start)
+		return r, err
+	}
+	if err := s.acquire(start.Needs); err != nil { // so that nobody removes it
+		return nil, err
+	}
+	r, err := s.createOn(ctx, start)
+	return r, errors.Join(err, s.release(start.Needs))
+}
+
+// createOn creates a run that needs another, while that is held.
+func (s *Store) createOn(ctx context.Context, start Start) (*Run, error) {
+	if _, err := s.row(ctx, start.Needs); err != nil {
+		return nil, err
+	}
+	r, t, err := s.create(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Wait(context.WithoutCancel(ctx)); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (s *Store) create(ctx context.Context, start Start) (*Run, Ticket, error) {
 	given := start.ID != ""
 	if !given {
 		start.ID = newID()
 	}
 	if !validID(start.ID) {
-		return nil, fmt.Errorf("run id %q: want 1 to %d of a-z, A-Z, 0-9, '_' and '-'", start.ID, maxID)
+		return nil, Ticket{}, fmt.Errorf("run id %q: want 1 to %d of a-z, A-Z, 0-9, '_' and '-'", start.ID, maxID)
 	}
 	if !validKind(start.Kind) {
-		return nil, fmt.Errorf("run kind %q: want a lower-case word", start.Kind)
+		return nil, Ticket{}, fmt.Errorf("run kind %q: want a lower-case word", start.Kind)
 	}
 	if _, err := value.Text(start.Name); err != nil || len(start.Name) > maxName {
-		return nil, fmt.Errorf("run name: want at most %d bytes of UTF-8", maxName)
+		return nil, Ticket{}, fmt.Errorf("run name: want at most %d bytes of UTF-8", maxName)
 	}
 	if start.Status == "" {
 		start.Status = StatusRunning
 	}
 	body, err := prepare(start.Body)
 	if err != nil {
-		return nil, err
+		return nil, Ticket{}, err
 	}
 	defer body.release()
 	if err := s.queue.room(); err != nil {
-		return nil, err
+		return nil, Ticket{}, err
 	}
 	if err := s.acquire(start.ID); err != nil {
-		return nil, err
+		return nil, Ticket{}, err
 	}
 	if given {
 		if err := s.unused(ctx, start.ID); err != nil {
-			return nil, errors.Join(err, s.release(start.ID))
+			return nil, Ticket{}, errors.Join(err, s.release(start.ID))
 		}
 	}
 	now := s.opts.Now()
@@ -163,13 +197,12 @@ func (s *Store) Create(ctx context.Context, start Start) (*Run, error) {
 	r.head = first(line)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.next.create = &createRow{line, now}
+	r.next.create = &createRow{line, now, start.Needs}
 	r.next.status = start.Status
 	for _, t := range start.Tools {
 		r.addTool(t)
 	}
-	r.append(startKind, body, false)
-	return r, nil
+	return r, r.append(startKind, body, false), nil
 }
 
 // unused reports whether an id is free. The caller holds its byte.

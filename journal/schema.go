@@ -94,6 +94,13 @@ CREATE TABLE keys (
 	fingerprint TEXT NOT NULL UNIQUE,
 	since       INTEGER NOT NULL      -- microseconds since 1970; 0: before version 1.1
 ) STRICT;
+
+-- The run of that id must stay while the run of that number is stored.
+CREATE TABLE needs (
+	run INTEGER PRIMARY KEY,
+	id  TEXT NOT NULL
+) STRICT;
+CREATE INDEX needs_by_id ON needs (id);
 `
 
 // migrate makes the tables of a new file and brings an older one up to date.

@@ -150,7 +150,7 @@ func TestKeysOfLayout1_0(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			tamper(t, path, `DROP TABLE keys`, `PRAGMA user_version = 65536`)
+			tamper(t, path, `DROP TABLE keys`, `DROP TABLE needs`, `PRAGMA user_version = 65536`)
 			if len(c.list) > 0 {
 				if err := os.WriteFile(file+".retired", []byte(c.list[0]+"\n"), 0o600); err != nil {
 					t.Fatal(err)

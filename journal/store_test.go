@@ -385,4 +385,48 @@ func TestRemovedRunsLeaveTombstones(t *testing.T) {
 	}
 }
 
+// A run that another needs stays as long as that does.
+func TestNeededRunsStay(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"), journal.Options{Now: func() time.Time { return now }})
+	run := func(id, needs string) {
+		t.Helper()
+		r := create(t, s, journal.Start{ID: id, Needs: needs})
+		if _, err := r.Finish(t.Context(), record("end", `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("origin", "")
+	run("fork", "origin")
+	if _, err := s.Create(t.Context(), journal.Start{Kind: "plan", Needs: "nothing"}); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("a run that needs one that is not there: %v", err)
+	}
+	held := create(t, s, journal.Start{ID: "held"})
+	if _, err := s.Create(t.Context(), journal.Start{Kind: "plan", Needs: "held"}); !errors.Is(err, journal.ErrRunTaken) {
+		t.Errorf("a run that needs one that goes on: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(t.Context(), "origin", "by hand"); !errors.Is(err, journal.ErrNeeded) || !strings.Contains(err.Error(), "run fork") {
+		t.Errorf("removing what is needed: got %v, want %v by fork", err, journal.ErrNeeded)
+	}
+	now = now.Add(time.Hour)
+	run("fork2", "fork") // young: what it needs stays, and what that needs
+	if removed, err := s.Prune(t.Context(), now, false); err != nil || len(removed) > 0 {
+		t.Errorf("pruned %v, %v; want nothing", removed, err)
+	}
+	now = now.Add(time.Hour)
+	if removed, err := s.Prune(t.Context(), now, false); err != nil || !slices.Equal(removed, []string{"fork2", "fork", "origin"}) {
+		t.Errorf("pruned %v, %v; want all three, whoever needs first", removed, err)
+	}
+	run("alone", "")
+	if err := s.Remove(t.Context(), "alone", "by hand"); err != nil {
+		t.Error(err)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }

@@ -122,7 +122,7 @@ func (f *storedFlags) find(ctx context.Context, a *app, prefix string) (*journal
 // theirs are the errors about a stored run for which the command line is to
 // blame: what it names is unknown, taken, used up or changed.
 var theirs = []error{
-	journal.ErrNoRun, journal.ErrAmbiguous, journal.ErrRemoved, journal.ErrRunTaken, journal.ErrRunExists, journal.ErrFinished, journal.ErrDecided,
+	journal.ErrNoRun, journal.ErrAmbiguous, journal.ErrRemoved, journal.ErrNeeded, journal.ErrRunTaken, journal.ErrRunExists, journal.ErrFinished, journal.ErrDecided,
 	record.ErrNotAPlan, record.ErrRehearsal, record.ErrNoReceipt, record.ErrChanged, record.ErrOver, record.ErrDigestsOnly, record.ErrNoAsk, record.ErrExpired, record.ErrNotLost,
 	record.ErrBadEdit, record.ErrSecretLiteral, record.ErrSecretOutput, record.ErrUnfit, run.ErrTooDeep,
 }
