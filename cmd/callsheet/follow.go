@@ -47,7 +47,7 @@ func (c *watchCmd) Run(a *app) error {
 	switch {
 	case interrupted.Load():
 		return exit(exitInterrupted)
-	case err != nil && !errors.Is(err, errStopped):
+	case ended == nil || err != nil && !errors.Is(err, errStopped):
 		return stored(err)
 	}
 	return ended()
