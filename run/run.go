@@ -161,12 +161,6 @@ type driver struct {
 	asked  []asked          // of which nobody is told yet, in the order of the record; holding mu
 }
 
-// asked is a question and the promise of its record, which may be nil.
-type asked struct {
-	event  Event
-	ticket call.Ticket
-}
-
 // result is what came of an action.
 type result struct {
 	o   call.Outcome
@@ -393,47 +387,6 @@ func (d *driver) feed(a machine.Action, r result) error {
 		Output: r.o.Output, Failure: r.o.Failure, Start: r.o.Start, End: r.o.End, Unrecorded: r.unkept != nil,
 	})
 	return errors.Join(r.err, r.unkept, err)
-}
-
-// ask tells of a question once its record is durable. The run goes on meanwhile:
-// asking is no call, and the asks of a wave share their commits. Holding mu.
-func (d *driver) ask(a asked) {
-	if a.ticket == nil {
-		d.tell(a.event)
-		return
-	}
-	if d.asked = append(d.asked, a); len(d.asked) == 1 {
-		d.out++ // the run does not end before everybody is told
-		go d.announce()
-	}
-}
-
-// announce tells of the first ask that waits, and starts another announce for
-// the next.
-func (d *driver) announce() {
-	d.mu.Lock()
-	a := d.asked[0]
-	d.mu.Unlock()
-	err := call.ErrGone // in case the recorder goes
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if err == nil {
-			d.tell(a.event)
-		} else if d.failed == nil {
-			d.failed = err
-			d.cancel(err)
-		}
-		if d.asked = d.asked[1:]; len(d.asked) > 0 {
-			go d.announce()
-			return
-		}
-		d.out--
-		if next, ok := d.next(); ok {
-			go d.work(next)
-		}
-	}()
-	err = call.Guard("the recorder", func() error { return a.ticket.Wait(context.WithoutCancel(d.scope.Context())) })
 }
 
 // called tells of a call that begins. Holding mu.
