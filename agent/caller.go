@@ -35,6 +35,9 @@ type Request struct {
 	// Unchecked leaves arguments and unknown names to the tools themselves: the
 	// profile of [Source].
 	Unchecked bool
+	// Begins is to be called when the tool is about to be called, and not when the
+	// call is refused or waits; nil: nobody wants to know.
+	Begins func()
 }
 
 // An Outcome is how a call ended. Exactly one of Output, Failure and Waiting is
@@ -54,6 +57,17 @@ type Outcome struct {
 	Edited value.Value
 
 	Start, End time.Time // zero: as the loop saw it
+}
+
+// Why is the failure as it is traced and told, "" where there is none.
+func (o *Outcome) Why() string {
+	switch {
+	case o.Failure == nil:
+		return ""
+	case o.Denied && o.Failure.Code != CodeDenied:
+		return CodeDenied + ": " + o.Failure.Error()
+	}
+	return o.Failure.Error()
 }
 
 // Waiting is what a call waits for.
@@ -123,6 +137,11 @@ func (t Through) Judge(ctx context.Context, r Request, a Attempt) (*Outcome, err
 	case err != nil:
 		return nil, err
 	case d.Verdict == machine.Ask:
+		if d.Ticket != nil {
+			if err := d.Ticket.Wait(context.WithoutCancel(ctx)); err != nil {
+				return nil, err
+			}
+		}
 		return &Outcome{Waiting: ForDecision, Reason: d.Message}, nil
 	case d.Verdict != machine.Allow:
 		return &Outcome{Denied: true, Failure: &tool.Failure{Code: cmp.Or(d.Code, CodeDenied), Message: d.Message}}, nil
@@ -146,6 +165,9 @@ func (t Through) Make(ctx context.Context, r Request, a Attempt) (Outcome, error
 	req := t.request(r, a)
 	if g, ok := t.Door.Gate.(call.Follower); ok {
 		g.Allowed(req)
+	}
+	if r.Begins != nil {
+		r.Begins()
 	}
 	out, err := t.Door.Call(ctx, req)
 	if err != nil {

@@ -8,11 +8,14 @@ type Event struct {
 	Kind   EventKind
 	Round  int
 	Forced string      // RoundBegins: why only the submission may be called; "": it is not forced
-	Text   string      // TextArrives: a part of the reply's text
-	Step   string      // CallBegins, CallEnds
-	Tool   string      // CallBegins, CallEnds
+	Text   string      // TextArrives: a part of the reply's text; CallWaits: what a person is asked
+	Step   string      // CallBegins, CallWaits, CallEnds
+	Tool   string      // CallBegins, CallWaits, CallEnds
 	Args   value.Value // CallBegins
 	Record *Record     // CallEnds
+	// Recorded, of CallEnds, says that it ended so before this process took the run
+	// up: nothing was called now.
+	Recorded bool
 }
 
 // EventKind says what happened.
@@ -22,6 +25,8 @@ type EventKind uint8
 const (
 	RoundBegins EventKind = iota // the model is about to be asked
 	TextArrives
-	CallBegins
+	ModelReplied // and the reply is recorded
+	CallBegins   // a tool is about to be called
+	CallWaits    // for a person
 	CallEnds
 )

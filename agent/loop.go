@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
@@ -106,13 +107,13 @@ func (l *loop) force() force {
 // ask makes one round's model call, or takes its reply from the record.
 func (l *loop) ask(ctx context.Context) (*model.Reply, force, error) {
 	if most := l.s.maxRounds(); l.rounds >= most {
-		return nil, notForced, l.protocol(CodeMaxRounds, "the run made %d model calls without a valid submission", l.rounds)
+		return nil, notForced, l.protocol(CodeMaxRounds, "the run made %s without a valid submission", count.Of(l.rounds, "model call"))
 	}
 	if cut := l.transcript.shorten(l.s.MaxTranscript); cut > 0 {
 		l.degraded.count(CodeShortened, l.rounds+1, cut, "the oldest tool results were shortened")
 	}
 	if most := l.s.maxBytes(); most > 0 && l.transcript.size >= most {
-		return nil, notForced, l.protocol(CodeMaxBytes, "the transcript has %d bytes and may have %d", l.transcript.size, most)
+		return nil, notForced, l.protocol(CodeMaxBytes, "the transcript has %s and may have %d", count.Of(l.transcript.size, "byte"), most)
 	}
 	if err := l.transcript.checker.check(l.transcript.messages); err != nil {
 		return nil, notForced, err
@@ -138,7 +139,7 @@ func (l *loop) ask(ctx context.Context) (*model.Reply, force, error) {
 		l.degraded.add(CodeRawEdit, l.rounds, e)
 	}
 	if l.s.MaxTokens > 0 && l.usage.total() >= l.s.MaxTokens && l.last == nil {
-		l.lastRound(forcedTokens, CodeMaxTokens, "the model used %d tokens of %d without a valid submission", l.usage.total(), l.s.MaxTokens)
+		l.lastRound(forcedTokens, CodeMaxTokens, "the model used %s of %d without a valid submission", count.Of(l.usage.total(), "token"), l.s.MaxTokens)
 	}
 	return reply, why, nil
 }
@@ -191,6 +192,7 @@ func (l *loop) event(ctx context.Context) (*ReplyEvent, force, error) {
 			return nil, l.force(), fmt.Errorf("round %d: recording the reply: %w", e.Round, err)
 		}
 	}
+	l.see(Event{Kind: ModelReplied, Round: e.Round})
 	return e, l.force(), nil
 }
 
@@ -277,7 +279,7 @@ func (l *loop) nudge(reply *model.Reply) error {
 	l.lastText = reply.Text
 	l.nudges++
 	if l.nudges > l.s.maxNudges() {
-		return l.protocol(CodeNoCall, "the model replied %d times without calling a tool, and never submitted a valid %s", l.nudges, l.submit.noun())
+		return l.protocol(CodeNoCall, "the model replied %s without calling a tool, and never submitted a valid %s", count.Of(l.nudges, "time"), l.submit.noun())
 	}
 	l.transcript.append(model.User("call " + l.submit.Name + " to finish"))
 	l.degraded.add(CodeNudge, l.rounds, "a reply without any call was answered with the request to submit")

@@ -322,7 +322,7 @@ func TestWatch(t *testing.T) {
 	a := build(t, agent.Config[answer]{
 		Model: scripted.New(&model.Reply{Text: "hm", Calls: []model.Call{calling("a", "search", "{}")}}, says(final)),
 		Tools: catalogue(t, "search"), Stream: true, Settings: agent.Settings{MaxToolCalls: agent.Int(1)},
-		Caller: calls(func(context.Context, agent.Request) (agent.Outcome, error) { return ok, nil }),
+		Caller: calls(func(_ context.Context, r agent.Request) (agent.Outcome, error) { r.Begins(); return ok, nil }),
 		Watch: func(e agent.Event) {
 			seen = append(seen, strings.TrimSpace(fmt.Sprintln(e.Kind, e.Round, e.Forced, e.Text, e.Step, e.Tool)))
 		},
@@ -330,7 +330,7 @@ func TestWatch(t *testing.T) {
 	if _, err := a.Run(t.Context(), agent.Task{User: "U"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"0 1", "1 1  hm", "2 1   1.1 search", "3 1   1.1 search", "0 2 tool budget exhausted", "3 2   2.1 submit"}
+	want := []string{"0 1", "1 1  hm", "2 1", "3 1   1.1 search", "5 1   1.1 search", "0 2 tool budget exhausted", "2 2", "5 2   2.1 submit"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("got %q, want %q", seen, want)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,6 +40,7 @@ func (j *journal) Reply(_ context.Context, e agent.ReplyEvent) error {
 
 func (j *journal) Call(_ context.Context, r agent.Request) (agent.Outcome, error) {
 	j.made = append(j.made, r.Step)
+	r.Begins()
 	if j.dies() {
 		return agent.Outcome{}, errKilled // made, and nothing recorded of it
 	}
@@ -80,12 +83,37 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 		durable := len(j.Outcomes)
 		j.lives, j.made = 100, nil
-		got, err := build(t, config(j)).Resume(t.Context(), task, j.Recorded)
+		var begun, ended []string
+		c := config(j)
+		c.Watch = func(e agent.Event) {
+			switch {
+			case e.Kind == agent.CallBegins:
+				begun = append(begun, e.Step)
+			case e.Kind == agent.CallEnds && e.Recorded:
+				ended = append(ended, e.Step)
+			}
+		}
+		kept, replies := maps.Clone(j.Outcomes), len(j.Replies)
+		got, err := build(t, c).Resume(t.Context(), task, j.Recorded)
 		if err != nil {
 			t.Fatalf("killed after %d records: resumed: %v", lives, err)
 		}
 		if len(j.made) != len(whole.made)-durable {
 			t.Errorf("killed after %d records, %d outcomes: the resumed run made %q", lives, durable, j.made)
+		}
+		// Whoever watches sees which calls are made now, and which were before.
+		if !slices.Equal(begun, j.made) {
+			t.Errorf("killed after %d records: shown as made %q, made %q", lives, begun, j.made)
+		}
+		for step := range kept {
+			if !slices.Contains(ended, step) {
+				t.Errorf("killed after %d records: %s is not shown as recorded, but %q", lives, step, ended)
+			}
+		}
+		for _, step := range ended {
+			if slices.Contains(j.made, step) || step > fmt.Sprintf("%d.9", replies) {
+				t.Errorf("killed after %d records: %s is shown as recorded, and was not", lives, step)
+			}
 		}
 		var g, w strings.Builder
 		transcript(&g, got.Transcript)

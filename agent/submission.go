@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/value"
@@ -138,7 +139,7 @@ func (l *loop) judge(ctx context.Context, c model.Call) (v value.Value, coerced 
 		}
 	}
 	if l.used < l.s.MinToolCalls {
-		return v, coerced, reject(fmt.Sprintf("it came too early: call at least %d tools first; %d so far", l.s.MinToolCalls, l.used))
+		return v, coerced, reject(fmt.Sprintf("it came too early: call at least %s first; %d so far", count.Of(l.s.MinToolCalls, "tool"), l.used))
 	}
 	if faults := l.schema.Validate(v); len(faults) > 0 {
 		return v, coerced, rejectFaults(faults)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/model"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -33,6 +34,7 @@ type item struct {
 	name    string // the contract's
 	submits bool
 	answer  *model.Message // nil until it is answered
+	live    bool           // its end did not come from the record
 }
 
 func (t *turn) step(it *item) string {
@@ -151,7 +153,7 @@ func (t *turn) withhold(f model.Finish) error {
 func (t *turn) countInvalid() error {
 	t.invalid++
 	if t.invalid > t.s.maxInvalid() {
-		return t.protocol(CodeInvalid, "the model submitted an invalid %s %d times", t.submit.noun(), t.invalid)
+		return t.protocol(CodeInvalid, "the model submitted an invalid %s %s", t.submit.noun(), count.Of(t.invalid, "time"))
 	}
 	return nil
 }
@@ -273,7 +275,6 @@ func (t *turn) spend(it *item) error {
 	t.noteCoercion(it, coerced)
 	o := Outcome{Failure: failure}
 	if failure == nil {
-		t.see(Event{Kind: CallBegins, Round: t.rounds, Step: t.step(it), Tool: it.name, Args: args})
 		var err error
 		if o, err = t.outcome(it, decl, args); err != nil {
 			t.say(it, noAnswer, true)
@@ -295,6 +296,7 @@ func (t *turn) spend(it *item) error {
 	if o.Waiting != NotWaiting {
 		if t.ctx.Err() == nil {
 			t.waiting = append(t.waiting, Pending{t.step(it), it.name, args, o.Waiting, o.Reason})
+			t.see(Event{Kind: CallWaits, Round: t.rounds, Step: t.step(it), Tool: it.name, Text: o.Reason})
 			return nil
 		}
 		o = Outcome{Failure: &tool.Failure{Code: tool.CodeCancelled, Message: o.Reason, Lost: true}}
@@ -309,7 +311,11 @@ func (t *turn) outcome(it *item, decl *tool.Declaration, args value.Value) (Outc
 	if o, ok := t.recorded.Outcomes[step]; ok {
 		return o, nil
 	}
-	o, err := t.caller.Call(t.ctx, Request{Step: step, Name: it.name, Tool: decl, Args: args, Left: t.left(), Unchecked: t.s.source})
+	it.live = true
+	o, err := t.caller.Call(t.ctx, Request{
+		Step: step, Name: it.name, Tool: decl, Args: args, Left: t.left(), Unchecked: t.s.source,
+		Begins: func() { t.see(Event{Kind: CallBegins, Round: t.rounds, Step: step, Tool: it.name, Args: args}) },
+	})
 	switch {
 	case err != nil:
 		return o, fmt.Errorf("call %s of %s: %w", step, quote(it.name), err)
@@ -325,10 +331,7 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 	var text string
 	switch {
 	case failed:
-		rec.Error = o.Failure.Error()
-		if o.Denied && o.Failure.Code != CodeDenied {
-			rec.Error = CodeDenied + ": " + rec.Error
-		}
+		rec.Error = o.Why()
 		text = rec.Error
 		t.failed = true
 	case t.s.source:
@@ -346,7 +349,7 @@ func (t *turn) finish(it *item, rec Record, o Outcome, key string) {
 		text += "\n\nnote: a person changed the arguments to " + clipText(o.Edited.String(), maxError)
 	}
 	if t.repeats(key, text) {
-		text += fmt.Sprintf("\n\nnote: the same call has had the same result %d times running; a repeat ends your tool calls", t.repeat.times)
+		text += fmt.Sprintf("\n\nnote: the same call has had the same result %s running; a repeat ends your tool calls", count.Of(t.repeat.times, "time"))
 	}
 	if failed || !t.s.source {
 		t.say(it, text, failed)
@@ -412,7 +415,8 @@ func (t *turn) record(it *item, r Record) {
 func (t *turn) put(it *item, r Record) {
 	r.Round, r.Step, r.Tool, r.source = t.rounds, t.step(it), it.name, t.s.source
 	t.trace = append(t.trace, r)
-	t.see(Event{Kind: CallEnds, Round: t.rounds, Step: r.Step, Tool: r.Tool, Record: &r})
+	recorded := t.rounds <= len(t.recorded.Replies) && !it.live
+	t.see(Event{Kind: CallEnds, Round: t.rounds, Step: r.Step, Tool: r.Tool, Record: &r, Recorded: recorded})
 }
 
 func (t *turn) noteCoercion(it *item, pointers []string) {

@@ -62,6 +62,7 @@ type Decision struct {
 	By      string      // who: "policy", or the person
 	Person  bool        // a person was asked and decided, while the gate waited
 	Facts   value.Value // what the decision rests on, for the record; may be no value
+	Ticket  Ticket      // of the decision's record, set by the door: nobody is told of an ask before it; nil: nothing is to be waited for
 }
 
 // A Gate judges a call before it is made. An error stops the run: a gate that
@@ -99,8 +100,8 @@ type Ticket interface {
 // A Recorder keeps the record of calls. Its methods may be called by many
 // goroutines at once.
 type Recorder interface {
-	// Decided records a gate's answer.
-	Decided(r Request, d Decision) error
+	// Decided records a gate's answer. It does not wait; the ticket may be nil.
+	Decided(r Request, d Decision) (Ticket, error)
 	// Intent records that the call is about to be made. When it returns nil the
 	// record is as durable as the tool's effects need: on disk already, when the
 	// tool is neither read-only nor idempotent.
@@ -142,7 +143,8 @@ func (d *Door) Abandoned() int { return int(d.abandoned.Load()) }
 // Context is the context that the calls of the scope run under.
 func (s *Scope) Context() context.Context { return s.ctx }
 
-// Judge asks the gate and records its answer.
+// Judge asks the gate and records its answer. Of an ask nobody may be told before
+// its Ticket says that it is durable.
 func (s *Scope) Judge(r Request) (Decision, error) {
 	d := s.door
 	if d.Gate == nil {
@@ -156,7 +158,7 @@ func (s *Scope) Judge(r Request) (Decision, error) {
 		return dec, fmt.Errorf("judge step %q: %w", r.Step, ErrUndecided)
 	}
 	if d.Recorder != nil {
-		if err := Guard("the recorder", func() error { return d.Recorder.Decided(r, dec) }); err != nil {
+		if err := Guard("the recorder", func() (err error) { dec.Ticket, err = d.Recorder.Decided(r, dec); return err }); err != nil {
 			return Decision{}, err
 		}
 	}

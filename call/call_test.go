@@ -28,10 +28,10 @@ type recorder struct {
 	late   chan call.Outcome
 }
 
-func (recorder) Decided(call.Request, call.Decision) error          { return nil }
-func (r recorder) Intent(ctx context.Context, q call.Request) error { return r.intent(ctx, q) }
-func (recorder) Outcome(call.Request, call.Outcome) call.Ticket     { return nil }
-func (r recorder) Late(_ call.Request, o call.Outcome)              { r.late <- o }
+func (recorder) Decided(call.Request, call.Decision) (call.Ticket, error) { return nil, nil }
+func (r recorder) Intent(ctx context.Context, q call.Request) error       { return r.intent(ctx, q) }
+func (recorder) Outcome(call.Request, call.Outcome) call.Ticket           { return nil }
+func (r recorder) Late(_ call.Request, o call.Outcome)                    { r.late <- o }
 
 func TestAGivenUpCallFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

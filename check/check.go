@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/schema"
@@ -270,7 +271,7 @@ func (c *checker) budget() {
 	}
 	if worst := c.worst(); worst > *budget {
 		d := Diagnostic{Code: OverBudget, Severity: Warning, Pointer: pointer,
-			Message: fmt.Sprintf("the plan can need %d calls and the budget is %d; the steps that come last may go without", worst, *budget)}
+			Message: fmt.Sprintf("the plan can need %s and the budget is %d; the steps that come last may go without", count.Of(worst, "call"), *budget)}
 		if c.opt.Strict {
 			d.Severity = Error
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/secret"
@@ -434,7 +435,7 @@ func (o *Opened) unanswerable(ids []string, opt Options) {
 		}
 	}
 	if n > maxUnanswerable {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %d more ids that no step has", opt.Stub, n-maxUnanswerable))
+		o.Warnings = append(o.Warnings, fmt.Sprintf("--stub %s: and %s that no step has", opt.Stub, count.Of(n-maxUnanswerable, "more id")))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"unicode/utf8"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/secret"
 	"github.com/callsheet/callsheet/tool"
@@ -70,7 +71,7 @@ func (c *Config) readSecrets(o *Opened) {
 			o.Unset = append(o.Unset, e.Name)
 			continue
 		case n < secret.MinLength:
-			c.doc.fault(at("secrets", e.Name), "secret %s: the value of %s has %d characters; a secret shorter than %d cannot be kept out of records", e.Name, e.Value.Env, n, secret.MinLength)
+			c.doc.fault(at("secrets", e.Name), "secret %s: the value of %s has %s; a secret shorter than %d cannot be kept out of records", e.Name, e.Value.Env, count.Of(n, "character"), secret.MinLength)
 			continue
 		case !utf8.ValidString(v):
 			c.doc.fault(at("secrets", e.Name), "secret %s: the value of %s is not UTF-8 text", e.Name, e.Value.Env)

@@ -207,9 +207,10 @@ type writer struct {
 
 	begin, end, undo, syncOff, syncOn, touch *sql.Stmt
 
-	createRun, setStatus, addTool, fold *sql.Stmt
-	hasBlob, addBlob, addRef            *sql.Stmt
-	addSegment, addSegments             *sql.Stmt
+	createRun, need          *sql.Stmt
+	setStatus, addTool, fold *sql.Stmt
+	hasBlob, addBlob, addRef *sql.Stmt
+	addSegment, addSegments  *sql.Stmt
 
 	stmts []*sql.Stmt // all of them
 	lax   bool        // commits do not wait for the disk
@@ -247,6 +248,7 @@ func newWriter(s *Store) (*writer, error) {
 		{&w.syncOn, `PRAGMA synchronous = FULL`},
 		{&w.touch, `UPDATE syncs SET n = n + 1`},
 		{&w.createRun, `INSERT INTO runs (id, header, kind, name, status, finished, started, updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`},
+		{&w.need, `INSERT OR REPLACE INTO needs (run, id) VALUES (?, ?)`},
 		{&w.setStatus, `UPDATE runs SET status = ifnull(?, status), finished = finished OR ?, updated = ? WHERE no = ?`},
 		{&w.addTool, `INSERT OR IGNORE INTO run_tools (tool, started, run) SELECT ?, started, no FROM runs WHERE no = ?`},
 		{&w.fold, `UPDATE inbox SET n = ? WHERE run = ? AND key = ?`},
@@ -381,6 +383,11 @@ func (w *writer) writeRun(ctx context.Context, r *Run, p *pending) error {
 		}
 		if r.no, err = res.LastInsertId(); err != nil {
 			return err
+		}
+		if c.needs != "" {
+			if err := w.exec(w.need, r.no, c.needs); err != nil {
+				return err
+			}
 		}
 	} else if p.status != "" || p.ended {
 		status := sql.NullString{String: p.status, Valid: p.status != ""}

@@ -16,6 +16,9 @@ var (
 	ErrDamaged = errors.New("the journal is damaged")
 	// ErrForeign is a file that is not a journal, or one of a newer major version.
 	ErrForeign = errors.New("not a journal that this version can open")
+	// ErrKey is a journal whose signing key is missing, or another than the one that
+	// it was last signed with.
+	ErrKey = errors.New("the signing key is not the journal's")
 	// ErrClosed is a store or run that was used after Close.
 	ErrClosed = errors.New("the journal was closed")
 
@@ -27,6 +30,8 @@ var (
 	ErrNoRun = errors.New("no such run")
 	// ErrAmbiguous is a prefix that several runs have.
 	ErrAmbiguous = errors.New("the prefix fits several runs; give more of the id")
+	// ErrNeeded is a run that must stay while another is stored.
+	ErrNeeded = errors.New("another run relies on it")
 	// ErrRemoved is a run of which only the tombstone is left.
 	ErrRemoved = errors.New("the run was removed")
 	// ErrFinished is an append to, or a decision for, a run that has ended.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -32,62 +31,66 @@ func footer(records, blobs int, head Hash, sum []byte) string {
 	return fmt.Sprintf(`{"end":{"records":%d,"blobs":%d,"head":"%s","sha256":"%x"}}`, records, blobs, head, sum)
 }
 
-// Export writes a run as text that [Verify] checks anywhere, and returns its
-// head. What is damaged is exported as it is. A run that is being written is
-// exported up to where it had come.
-func (s *Store) Export(ctx context.Context, id string, w io.Writer) (Head, error) {
-	row, err := s.row(ctx, id)
-	if err != nil {
-		return Head{}, err
+// Export writes a run as text that [Verify] checks anywhere, and reports what
+// [Store.Verify] finds on the way. What is damaged is exported as it is, for an
+// auditor to see; whoever hands the text on should look at the report, because
+// damage of the database beside the records does not show in the text. A run that
+// is being written is exported up to where it had come.
+func (s *Store) Export(ctx context.Context, id string, w io.Writer) (*Report, error) {
+	sum := sha256.New()
+	return s.audit(ctx, id, Trust{}, &exporter{out: bufio.NewWriterSize(io.MultiWriter(w, sum), hashChunk), sum: sum})
+}
+
+// exporter writes lines and keeps the first error. A nil one writes nothing.
+type exporter struct {
+	out   *bufio.Writer
+	sum   hash.Hash
+	head  Head
+	blobs int
+	err   error
+}
+
+func (e *exporter) header(line []byte) {
+	if e == nil {
+		return
 	}
-	e := &exporter{sum: sha256.New(), refs: newRefs(), head: Head{0, first(row.header)}}
-	e.out = bufio.NewWriterSize(io.MultiWriter(w, e.sum), hashChunk)
-	e.line(row.header)
-	for seg, err := range s.segments(ctx, row.no) {
-		if err != nil {
-			return Head{}, err
-		}
-		eachLine(seg.lines, func(line []byte) bool {
-			e.record(line)
-			return e.err == nil
-		})
+	e.line(line)
+	e.head = Head{0, first(line)}
+}
+
+func (e *exporter) segment(seg segment) error {
+	if e == nil {
+		return nil
 	}
-	blobs := 0
-	for _, hash := range e.refs.order {
-		text, err := s.blobText(ctx, hash)
-		if errors.Is(err, errNoBlob) {
-			continue // for Verify to say
-		}
-		if err != nil {
-			return Head{}, err
-		}
-		e.write(blobMark, hash.String(), blobMiddle)
-		e.bytes(text)
-		e.write(blobEnd, "\n")
-		blobs++
+	eachLine(seg.lines, func(line []byte) bool {
+		e.line(line)
+		e.head = Head{e.head.Records + 1, first(line)}
+		return e.err == nil
+	})
+	return e.err
+}
+
+func (e *exporter) blob(hash Hash, text []byte) error {
+	if e == nil {
+		return nil
+	}
+	e.write(blobMark, hash.String(), blobMiddle)
+	e.bytes(text)
+	e.write(blobEnd, "\n")
+	e.blobs++
+	return e.err
+}
+
+// end writes the footer.
+func (e *exporter) end() error {
+	if e == nil {
+		return nil
 	}
 	if err := e.flush(); err != nil {
-		return Head{}, err
+		return err
 	}
-	e.write(footer(e.head.Records, blobs, e.head.Hash, e.sum.Sum(nil)), "\n")
-	return e.head, e.flush()
-}
-
-// exporter writes lines and keeps the first error.
-type exporter struct {
-	out  *bufio.Writer
-	sum  hash.Hash
-	refs *refs
-	head Head
-	err  error
-}
-
-func (e *exporter) record(line []byte) {
-	e.line(line)
-	if entry, err := parseLine(line, nil); err == nil {
-		e.refs.add(entry)
-	}
-	e.head = Head{e.head.Records + 1, first(line)}
+	e.write(footer(e.head.Records, e.blobs, e.head.Hash, e.sum.Sum(nil)), "\n")
+	return e.flush()
 }
 
 func (e *exporter) line(b []byte) {

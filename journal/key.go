@@ -14,7 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // A Key signs headers and checkpoints.
@@ -40,14 +41,12 @@ const (
 	// maxKeyFile bounds what is read as a key: a PKCS #8 Ed25519 key takes 119
 	// bytes, and a wrong path may name anything.
 	maxKeyFile = 4 << 10
-	// retiredSuffix names the list of keys that were used before.
-	retiredSuffix = ".retired"
 )
 
-// LoadKey reads the signing key at path. On first use it makes one, readable by
+// loadKey reads the signing key at path. On first use it makes one, readable by
 // its owner only (0600); of several processes that do so at once, one wins and
 // all get its key.
-func LoadKey(path string) (*Key, error) {
+func loadKey(path string) (*Key, error) {
 	text, err := loadSecret(path, newKeyText)
 	if err != nil {
 		return nil, err
@@ -81,48 +80,6 @@ func parseKey(path string, text []byte) (*Key, error) {
 		return nil, fmt.Errorf("%s: a key of another kind than Ed25519", path)
 	}
 	return &Key{private}, nil
-}
-
-// RotateKey puts a new key in the place of the one at path. The fingerprint of
-// the old one goes to the list beside it, because what it signed stays signed
-// by it. Stores that are open keep the key with which they were opened.
-func RotateKey(path string) (old, new *Key, err error) {
-	if old, err = LoadKey(path); err != nil {
-		return nil, nil, err
-	}
-	text, err := newKeyText()
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := os.OpenFile(path+retiredSuffix, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, err = fmt.Fprintln(list, old.Fingerprint())
-	if err = errors.Join(err, list.Sync(), list.Close()); err != nil {
-		return nil, nil, err
-	}
-	temp, err := writeTemp(path, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return nil, nil, errors.Join(err, os.Remove(temp))
-	}
-	if new, err = parseKey(path, text); err != nil {
-		return nil, nil, err
-	}
-	return old, new, syncDir(path)
-}
-
-// RetiredKeys are the fingerprints of the keys that were at path before,
-// oldest first.
-func RetiredKeys(path string) ([]string, error) {
-	text, err := os.ReadFile(path + retiredSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return strings.Fields(string(text)), err
 }
 
 // loadSecret reads a small secret file, making it first if there is none.
@@ -213,7 +170,7 @@ func newSalt() ([]byte, error) {
 func loadSalt(path string) ([]byte, error) {
 	salt, err := loadSecret(path, newSalt)
 	if err == nil && len(salt) != saltBytes {
-		err = fmt.Errorf("%s: %d bytes; a salt has %d", path, len(salt), saltBytes)
+		err = fmt.Errorf("%s: %s; a salt has %d", path, count.Of(len(salt), "byte"), saltBytes)
 	}
 	return salt, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -129,7 +130,7 @@ func (c *cursor) parse(entries []Entry, seg segment) ([]Entry, error) {
 		return entries, err
 	}
 	if c.next != seg.first+seg.count {
-		return entries, c.broken(c.next, fmt.Sprintf("missing: %d of the %d records from %d on are there", c.next-seg.first, seg.count, seg.first))
+		return entries, c.broken(c.next, fmt.Sprintf("missing: there are %d of %s from %d on", c.next-seg.first, count.Of(seg.count, "record"), seg.first))
 	}
 	if seg.count == 0 || c.prev != seg.head {
 		return entries, c.broken(c.next-1, "it does not have the hash that is stored beside it")

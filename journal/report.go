@@ -3,6 +3,8 @@ package journal
 import (
 	"fmt"
 	"slices"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // Trust is what an auditor knows besides the log itself. Without any of it a
@@ -70,7 +72,7 @@ func (r *Report) Notes() []string {
 	if !r.Final {
 		notes = append(notes, "unfinished: no final checkpoint")
 		if n := r.Head.Records - r.Signed; n > 0 {
-			notes = append(notes, fmt.Sprintf("the last %d of %d records are not signed yet", n, r.Head.Records))
+			notes = append(notes, fmt.Sprintf("not signed yet: the last %d of %s", n, count.Of(r.Head.Records, "record")))
 		}
 		if r.Trust.Head == nil {
 			notes = append(notes, "a cut tail is found only against a known head")

@@ -2,14 +2,17 @@ package journal
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
 // Remove removes a run for good, its records and the stored parts that no other
 // run has. A tombstone stays: its id, header, head, the time and the reason. The
-// error is [ErrRunTaken] while somebody has the run open.
+// error is [ErrRunTaken] while somebody has the run open, [ErrNeeded] while one
+// that needs it is stored.
 func (s *Store) Remove(ctx context.Context, id, why string) error {
 	if err := s.removeHeld(ctx, id, why); err != nil {
 		return err
@@ -43,7 +46,15 @@ func (s *Store) remove(ctx context.Context, id, why string) error {
 		return err
 	}
 	return s.queue.run(ctx, func(ctx context.Context, w *writer) error {
-		_, err := w.conn.ExecContext(ctx, `INSERT INTO tombstones (id, header, removed, why, records, head) VALUES (?, ?, ?, ?, ?, ?)`,
+		var by string
+		err := w.conn.QueryRowContext(ctx, `SELECT r.id FROM needs n JOIN runs r ON r.no = n.run WHERE n.id = ? ORDER BY r.no DESC LIMIT 1`, id).Scan(&by)
+		if err == nil {
+			return fmt.Errorf("run %s: %w: run %s; remove that one first", id, ErrNeeded, by)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return s.explain(err)
+		}
+		_, err = w.conn.ExecContext(ctx, `INSERT INTO tombstones (id, header, removed, why, records, head) VALUES (?, ?, ?, ?, ?, ?)`,
 			id, r.header, s.opts.Now().UnixMicro(), why, head.Records, head.Hash[:])
 		if err != nil {
 			return s.explain(err)
@@ -55,6 +66,7 @@ func (s *Store) remove(ctx context.Context, id, why string) error {
 			`DELETE FROM segments WHERE run = ?1`,
 			`DELETE FROM run_tools WHERE run = ?1`,
 			`DELETE FROM inbox WHERE run = ?1`,
+			`DELETE FROM needs WHERE run = ?1`,
 			`DELETE FROM runs WHERE no = ?1`,
 		} {
 			if _, err := w.conn.ExecContext(ctx, statement, r.no); err != nil {
@@ -70,19 +82,19 @@ const pruneRows = 256
 
 // Prune removes the runs whose status last changed before the time: those that
 // have ended, and with unfinished also those that wait or have crashed. Runs that
-// somebody has open stay. It returns the ids of those that it removed, also
-// beside an error.
+// somebody has open stay, and so do those that a run which stays needs. It returns
+// the ids of those that it removed, the latest first, also beside an error.
 func (s *Store) Prune(ctx context.Context, before time.Time, unfinished bool) (removed []string, err error) {
 	why := fmt.Sprintf("pruned: older than %s", before.UTC().Format(time.RFC3339))
-	for after := int64(0); ; {
+	for last := int64(math.MaxInt64); ; { // the latest first: a run is needed by later ones
 		var ids []string
-		rows, err := s.reads.QueryContext(ctx, `SELECT no, id FROM runs WHERE no > ? AND updated < ? AND (finished OR ?) ORDER BY no LIMIT ?`, after, before.UnixMicro(), unfinished, pruneRows)
+		rows, err := s.reads.QueryContext(ctx, `SELECT no, id FROM runs WHERE no < ? AND updated < ? AND (finished OR ?) ORDER BY no DESC LIMIT ?`, last, before.UnixMicro(), unfinished, pruneRows)
 		if err != nil {
 			return removed, s.explain(err)
 		}
 		for rows.Next() {
 			var id string
-			if err = rows.Scan(&after, &id); err != nil {
+			if err = rows.Scan(&last, &id); err != nil {
 				break
 			}
 			ids = append(ids, id)
@@ -100,7 +112,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time, unfinished bool) (r
 			switch err := s.removeHeld(ctx, id, why); {
 			case err == nil:
 				removed = append(removed, id)
-			case errors.Is(err, ErrRunTaken), errors.Is(err, ErrRemoved):
+			case errors.Is(err, ErrRunTaken), errors.Is(err, ErrNeeded), errors.Is(err, ErrRemoved):
 			default:
 				return removed, err
 			}

@@ -2,39 +2,14 @@ package journal
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/callsheet/callsheet/value"
 )
-
-// A Start begins a run.
-type Start struct {
-	// ID is the run's id, or empty for a new random one of 128 bits, written in
-	// 26 lower-case letters and digits. A given id has 1 to 64 of a-z, A-Z, 0-9,
-	// '_' and '-'.
-	ID   string
-	Kind string // of run: "plan", "agent"; a plain word
-	Name string // for people; may be empty
-
-	// The digests under which the run goes on after a crash.
-	Plan, Catalogue, Policy value.Digest
-
-	// Status is what lists show until a record changes it. Default: "running".
-	Status string
-	// Tools are tools by which lists can be filtered.
-	Tools []string
-	// Body is the body of the start record, record 0.
-	Body value.Value
-}
 
 // StatusRunning is the status of a run that has not said otherwise. A run that
 // shows it while nobody holds it has crashed.
@@ -88,101 +63,13 @@ type pending struct {
 type createRow struct {
 	header  []byte
 	started time.Time
+	needs   string
 }
 
 // folded is a decision of the inbox that became a record.
 type folded struct {
 	key string
 	n   int
-}
-
-var idEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
-
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return strings.ToLower(idEncoding.EncodeToString(b[:]))
-}
-
-func validID(id string) bool {
-	if id == "" || len(id) > maxID {
-		return false
-	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// Create begins a run and holds it. Its start record is on the disk with the
-// first record that is waited for. An id that was used before is refused with
-// [ErrRunTaken] or [ErrRunExists].
-func (s *Store) Create(ctx context.Context, start Start) (*Run, error) {
-	given := start.ID != ""
-	if !given {
-		start.ID = newID()
-	}
-	if !validID(start.ID) {
-		return nil, fmt.Errorf("run id %q: want 1 to %d of a-z, A-Z, 0-9, '_' and '-'", start.ID, maxID)
-	}
-	if !validKind(start.Kind) {
-		return nil, fmt.Errorf("run kind %q: want a lower-case word", start.Kind)
-	}
-	if _, err := value.Text(start.Name); err != nil || len(start.Name) > maxName {
-		return nil, fmt.Errorf("run name: want at most %d bytes of UTF-8", maxName)
-	}
-	if start.Status == "" {
-		start.Status = StatusRunning
-	}
-	body, err := prepare(start.Body)
-	if err != nil {
-		return nil, err
-	}
-	defer body.release()
-	if err := s.queue.room(); err != nil {
-		return nil, err
-	}
-	if err := s.acquire(start.ID); err != nil {
-		return nil, err
-	}
-	if given {
-		if err := s.unused(ctx, start.ID); err != nil {
-			return nil, errors.Join(err, s.release(start.ID))
-		}
-	}
-	now := s.opts.Now()
-	r := &Run{store: s, opened: now, header: Header{
-		Run: start.ID, Kind: start.Kind, Name: start.Name,
-		Plan: start.Plan, Catalogue: start.Catalogue, Policy: start.Policy,
-	}}
-	line := r.header.line(s.key)
-	r.head = first(line)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.next.create = &createRow{line, now}
-	r.next.status = start.Status
-	for _, t := range start.Tools {
-		r.addTool(t)
-	}
-	r.append(startKind, body, false)
-	return r, nil
-}
-
-// unused reports whether an id is free. The caller holds its byte.
-func (s *Store) unused(ctx context.Context, id string) error {
-	var used bool
-	err := s.reads.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM runs WHERE id = ?1) OR EXISTS (SELECT 1 FROM tombstones WHERE id = ?1)`, id).Scan(&used)
-	if err != nil {
-		return s.explain(err)
-	}
-	if used {
-		return fmt.Errorf("run %s: %w", id, ErrRunExists)
-	}
-	return nil
 }
 
 // OpenRun opens a stored run to go on with it, and takes in what its inbox

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 )
@@ -11,7 +12,7 @@ import (
 // A file of a newer major version is refused.
 const (
 	schemaMajor = 1
-	schemaMinor = 0
+	schemaMinor = 1
 )
 
 // applicationID marks the file as ours in SQLite's header ("CALL").
@@ -87,6 +88,21 @@ CREATE TABLE syncs (n INTEGER NOT NULL) STRICT;
 INSERT INTO syncs VALUES (0);
 `
 
+// schema1 is what version 1.1 added.
+const schema1 = `
+CREATE TABLE keys (
+	fingerprint TEXT NOT NULL UNIQUE,
+	since       INTEGER NOT NULL      -- microseconds since 1970; 0: before version 1.1
+) STRICT;
+
+-- The run of that id must stay while the run of that number is stored.
+CREATE TABLE needs (
+	run INTEGER PRIMARY KEY,
+	id  TEXT NOT NULL
+) STRICT;
+CREATE INDEX needs_by_id ON needs (id);
+`
+
 // migrate makes the tables of a new file and brings an older one up to date.
 // The caller holds the writer byte.
 func (s *Store) migrate(ctx context.Context) error {
@@ -115,8 +131,10 @@ func (s *Store) migrate(ctx context.Context) error {
 	switch {
 	case app == applicationID && major > schemaMajor:
 		return fmt.Errorf("%w: it was written by version %d.%d of the layout, this program knows up to %d; use a newer program", ErrForeign, major, minor, schemaMajor)
-	case app == applicationID && major == schemaMajor:
+	case app == applicationID && major == schemaMajor && minor >= schemaMinor:
 		return nil
+	case app == applicationID && major == schemaMajor:
+		return s.lay(ctx, c, schema1, s.adoptKeys)
 	case app != 0 || tables > 0 || version != 0:
 		return fmt.Errorf("%w: it is a database of something else (application id %#x)", ErrForeign, app)
 	}
@@ -127,8 +145,18 @@ func (s *Store) migrate(ctx context.Context) error {
 	if mode != "wal" {
 		return fmt.Errorf("the file system does not support a write-ahead log (journal mode %q)", mode)
 	}
-	_, err = c.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
-		schema, applicationID, schemaMajor<<16|schemaMinor))
+	return s.lay(ctx, c, schema+schema1, nil)
+}
+
+// lay makes tables, and what fill puts in them, or nothing.
+func (s *Store) lay(ctx context.Context, c *sql.Conn, tables string, fill func(context.Context, *sql.Conn) error) error {
+	_, err := c.ExecContext(ctx, "BEGIN IMMEDIATE; "+tables)
+	if err == nil && fill != nil {
+		err = fill(ctx, c)
+	}
+	if err == nil {
+		_, err = c.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", applicationID, schemaMajor<<16|schemaMinor))
+	}
 	if err != nil {
 		_, undo := c.ExecContext(ctx, "ROLLBACK")
 		return errors.Join(err, undo)

@@ -23,6 +23,10 @@ type Options struct {
 	// KeyFile holds the signing key. Default: "audit.key" in the directory of
 	// the database.
 	KeyFile string
+	// NewKey begins a new signing key in the place of the one that KeyFile holds, or
+	// held and has lost. What was signed before stays signed by the keys of before
+	// ([Store.Keys]); stores that are open keep theirs.
+	NewKey bool
 	// SaltFile holds the secret of [Store.HMAC]. Default: "journal.salt" in the
 	// directory of the database.
 	SaltFile string
@@ -74,8 +78,8 @@ type Store struct {
 
 // Open opens the journal at path, making it, and the directories above it
 // (0700), if it is not there. The file, and those beside it, are readable by
-// their owner only (0600). The error is [ErrDamaged] or [ErrForeign] where that
-// is the matter.
+// their owner only (0600). The error is [ErrDamaged], [ErrForeign] or [ErrKey]
+// where that is the matter.
 func Open(path string, opts Options) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -132,10 +136,10 @@ func (s *Store) open(dir string) (err error) {
 		return err
 	}
 	err = s.explain(s.migrate(context.Background()))
-	if err = errors.Join(err, unlockByte(s.locks, writerByte)); err != nil {
-		return err
+	if err == nil {
+		err = s.loadSecrets(context.Background())
 	}
-	if err := s.loadSecrets(context.Background()); err != nil {
+	if err = errors.Join(err, unlockByte(s.locks, writerByte)); err != nil {
 		return err
 	}
 	s.writer, err = newWriter(s)
@@ -144,7 +148,8 @@ func (s *Store) open(dir string) (err error) {
 
 // loadSecrets reads the signing key and the salt, and makes them for a journal
 // that is new. A salt is not made for one that has runs: under another, a call
-// that is made again would have another idempotency key, and be done twice.
+// that is made again would have another idempotency key, and be done twice. The
+// caller holds the writer byte.
 func (s *Store) loadSecrets(ctx context.Context) (err error) {
 	if _, err := os.Stat(s.opts.SaltFile); errors.Is(err, fs.ErrNotExist) {
 		var used bool
@@ -155,8 +160,8 @@ func (s *Store) loadSecrets(ctx context.Context) (err error) {
 			return fmt.Errorf("%s: %w: %s is missing, which keeps calls from being made twice; copy it from where the journal came from", s.path, ErrDamaged, s.opts.SaltFile)
 		}
 	}
-	if s.key, err = LoadKey(s.opts.KeyFile); err != nil {
-		return fmt.Errorf("signing key: %w", err)
+	if err := s.openKey(ctx); err != nil {
+		return err
 	}
 	if s.salt, err = loadSalt(s.opts.SaltFile); err != nil {
 		return fmt.Errorf("salt: %w", err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,11 @@ func TestVerifyOfAChangedStore(t *testing.T) {
 			}
 			if r.OK() || r.Faults[0].Index != c.index {
 				t.Errorf("got %v, want the first fault at %d", r.Faults, c.index)
+			}
+			// An export says what the audit says.
+			exported, err := s.Export(t.Context(), id, io.Discard)
+			if err != nil || !slices.Equal(exported.Faults, r.Faults) {
+				t.Errorf("the export reports %v, %v; want %v", exported, err, r.Faults)
 			}
 			// What cannot be believed is not read as if it could.
 			if name == "marked ended" {
@@ -228,7 +234,7 @@ func TestHostile055_EveryPrefixOfTheLogOpens(t *testing.T) {
 			}
 		}
 		os.Remove(copied + "-shm")
-		s, err := journal.Open(copied, journal.Options{})
+		s, err := journal.Open(copied, journal.Options{KeyFile: filepath.Join(filepath.Dir(path), journal.DefaultKeyFile)})
 		if err != nil {
 			t.Fatalf("prefix of %d bytes: %v", n, err)
 		}
@@ -376,6 +382,50 @@ func TestRemovedRunsLeaveTombstones(t *testing.T) {
 		if data, err := os.ReadFile(name); err == nil && bytes.Contains(data, []byte(strings.Repeat("é", 20))) {
 			t.Errorf("%s still holds what was removed", filepath.Base(name))
 		}
+	}
+}
+
+// A run that another needs stays as long as that does.
+func TestNeededRunsStay(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := open(t, filepath.Join(t.TempDir(), "journal.db"), journal.Options{Now: func() time.Time { return now }})
+	run := func(id, needs string) {
+		t.Helper()
+		r := create(t, s, journal.Start{ID: id, Needs: needs})
+		if _, err := r.Finish(t.Context(), record("end", `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("origin", "")
+	run("fork", "origin")
+	if _, err := s.Create(t.Context(), journal.Start{Kind: "plan", Needs: "nothing"}); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("a run that needs one that is not there: %v", err)
+	}
+	held := create(t, s, journal.Start{ID: "held"})
+	if _, err := s.Create(t.Context(), journal.Start{Kind: "plan", Needs: "held"}); !errors.Is(err, journal.ErrRunTaken) {
+		t.Errorf("a run that needs one that goes on: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(t.Context(), "origin", "by hand"); !errors.Is(err, journal.ErrNeeded) || !strings.Contains(err.Error(), "run fork") {
+		t.Errorf("removing what is needed: got %v, want %v by fork", err, journal.ErrNeeded)
+	}
+	now = now.Add(time.Hour)
+	run("fork2", "fork") // young: what it needs stays, and what that needs
+	if removed, err := s.Prune(t.Context(), now, false); err != nil || len(removed) > 0 {
+		t.Errorf("pruned %v, %v; want nothing", removed, err)
+	}
+	now = now.Add(time.Hour)
+	if removed, err := s.Prune(t.Context(), now, false); err != nil || !slices.Equal(removed, []string{"fork2", "fork", "origin"}) {
+		t.Errorf("pruned %v, %v; want all three, whoever needs first", removed, err)
+	}
+	run("alone", "")
+	if err := s.Remove(t.Context(), "alone", "by hand"); err != nil {
+		t.Error(err)
 	}
 }
 

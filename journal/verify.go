@@ -10,6 +10,8 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // ErrEmpty is an export with nothing in it.
@@ -84,12 +86,18 @@ func (s *Store) Verify(ctx context.Context, id string, trust Trust) (*Report, er
 	if err := trust.Validate(); err != nil {
 		return nil, err
 	}
+	return s.audit(ctx, id, trust, nil)
+}
+
+// audit checks a stored run, and exports it on the way unless out is nil.
+func (s *Store) audit(ctx context.Context, id string, trust Trust, out *exporter) (*Report, error) {
 	row, err := s.row(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	c := newChecker(trust)
 	c.header(row.header)
+	out.header(row.header)
 	if c.report.Header.Run != id {
 		c.report.fault(-1, "it is not the header of this run")
 	}
@@ -98,19 +106,29 @@ func (s *Store) Verify(ctx context.Context, id string, trust Trust) (*Report, er
 			return nil, err
 		}
 		c.segment(seg)
+		if err := out.segment(seg); err != nil {
+			return nil, err
+		}
 	}
 	c.end(nil)
 	for _, hash := range c.refs.order {
 		text, err := s.blobText(ctx, hash)
-		if err != nil && !errors.Is(err, errNoBlob) {
+		found := err == nil
+		if !found && !errors.Is(err, errNoBlob) {
 			return nil, err
 		}
-		c.blob(hash, text, err == nil)
+		c.blob(hash, text, found)
+		if !found {
+			continue
+		}
+		if err := out.blob(hash, text); err != nil {
+			return nil, err
+		}
 	}
 	if row.finished && !c.report.Final {
 		c.report.fault(c.n, "truncated: the run has ended, but its final checkpoint is missing")
 	}
-	return c.report, nil
+	return c.report, out.end()
 }
 
 // A checker walks the chain of one run.
@@ -257,7 +275,7 @@ func (c *checker) segment(seg segment) {
 	})
 	switch {
 	case c.n != seg.first+seg.count:
-		c.report.fault(c.n, "missing: %d records were stored from %d on", seg.count, seg.first)
+		c.report.fault(c.n, "missing: the database says %s from %d on", count.Of(seg.count, "record"), seg.first)
 	case c.prev == seg.head:
 		c.explain(true)
 	case c.loose == c.n-1:
@@ -289,7 +307,7 @@ func (c *checker) end(head *Hash) {
 		c.report.fault(0, "missing: a run has at least its start record")
 	}
 	if h := c.report.Trust.Head; h != nil && !c.headOK {
-		c.report.fault(c.n, "truncated: the known head has %d records", h.Records)
+		c.report.fault(c.n, "truncated: the known head has %s", count.Of(h.Records, "record"))
 	}
 }
 
@@ -302,7 +320,7 @@ func (c *checker) blob(hash Hash, text []byte, found bool) {
 	case sha256.Sum256(text) != hash:
 		c.report.fault(m.index, "its stored part %s was changed", hash)
 	case len(text) != m.size:
-		c.report.fault(m.index, "its stored part %s has %d bytes, not %d", hash, len(text), m.size)
+		c.report.fault(m.index, "its stored part %s has %s, not %d", hash, count.Of(len(text), "byte"), m.size)
 	}
 }
 

@@ -273,20 +273,20 @@ func TestRotatedKey(t *testing.T) {
 	if err := errors.Join(r.Close(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	keyFile := filepath.Join(filepath.Dir(path), journal.DefaultKeyFile)
-	old, now, err := journal.RotateKey(keyFile)
-	if err != nil {
-		t.Fatal(err)
+	old := s.Key()
+	s = open(t, path, journal.Options{NewKey: true})
+	now := s.Key()
+	if keys, err := s.Keys(t.Context()); err != nil || !slices.Equal(keys, []string{old.Fingerprint(), now.Fingerprint()}) {
+		t.Errorf("keys: %v, %v; want %s and %s", keys, err, old.Fingerprint(), now.Fingerprint())
 	}
-	retired, err := journal.RetiredKeys(keyFile)
-	if err != nil || !slices.Equal(retired, []string{old.Fingerprint()}) {
-		t.Errorf("retired: %v, %v; want %s", retired, err, old.Fingerprint())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 	s = open(t, path, journal.Options{})
 	if s.Key().Fingerprint() != now.Fingerprint() {
 		t.Error("the store does not use the new key")
 	}
-	r, err = s.OpenRun(t.Context(), r.ID())
+	r, err := s.OpenRun(t.Context(), r.ID())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/value"
 )
 
@@ -51,7 +52,7 @@ func Decode(text []byte, limits Limits) (*Plan, error) {
 	limits = limits.orDefault()
 	if len(text) > limits.Bytes {
 		return nil, refuse(Fault{Code: CodeTooLarge, Line: 1, Column: 1,
-			Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), limits.Bytes)})
+			Message: fmt.Sprintf("the document has %s; at most %d are read", count.Of(len(text), "byte"), limits.Bytes)})
 	}
 	if f := checkDepth(text, limits.Depth); f != nil {
 		return nil, refuse(*f)
@@ -229,7 +230,7 @@ func (d *decoder) budget(m value.Value) {
 func (d *decoder) steps(list value.Value, base string) {
 	if n := list.Len(); n > d.limits.Steps {
 		d.faults = nil // one fault says it all
-		d.fault(CodeTooManySteps, "", base, "the plan has %d steps; at most %d are allowed", n, d.limits.Steps)
+		d.fault(CodeTooManySteps, "", base, "the plan has %s; at most %d are allowed", count.Of(n, "step"), d.limits.Steps)
 		return
 	}
 	d.plan.base = base

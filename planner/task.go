@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/tool"
@@ -54,7 +55,7 @@ func (s *Session) user() string {
 		}
 	}
 	if s.config.Check.Budget != nil {
-		fmt.Fprintf(&b, "\nAt most %d calls may be made, retries included.\n", *s.config.Check.Budget)
+		fmt.Fprintf(&b, "\nAt most %s may be made, retries included.\n", count.Of(*s.config.Check.Budget, "call"))
 	}
 	if s.config.Earlier != nil {
 		s.config.Earlier.tell(&b)
@@ -102,7 +103,7 @@ func (e *Earlier) tell(b *strings.Builder) {
 	end := b.Len() + maxEarlier
 	for i := range e.Report.Steps {
 		if b.Len() > end {
-			fmt.Fprintf(b, "(and %d more steps)\n", len(e.Report.Steps)-i)
+			fmt.Fprintf(b, "(and %s)\n", count.Of(len(e.Report.Steps)-i, "more step"))
 			break
 		}
 		s := &e.Report.Steps[i]

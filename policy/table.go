@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -188,7 +189,7 @@ func (d Decision) Explain(t *tool.Declaration) string {
 		}
 		switch size := f.Value.Size(); {
 		case size > maxExplained:
-			fmt.Fprintf(&b, ": %d bytes", size)
+			fmt.Fprintf(&b, ": %s", count.Of(size, "byte"))
 		case size > 0:
 			fmt.Fprintf(&b, ": %s", clip(f.Value.String()))
 		}

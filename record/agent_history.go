@@ -80,26 +80,24 @@ func LoadAgent(ctx context.Context, store *journal.Store, id string) (*AgentHist
 	if err != nil {
 		return nil, err
 	}
-	if sum.Kind != KindAgent {
-		return nil, fmt.Errorf("run %s is of kind %q, not an agent's", id, sum.Kind)
+	h, err := newAgentHistory(sum)
+	if err != nil {
+		return nil, err
 	}
-	h := &AgentHistory{Summary: sum, Questions: newQuestions(id), byStep: map[string]*AgentCall{}}
-	for e, err := range store.Entries(ctx, id, 0) {
-		if err != nil {
-			return nil, err
-		}
-		body, err := e.Body(ctx)
-		if err == nil {
-			err = h.take(e, body)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record %d (%s): %w", e.Index, e.Kind, err)
-		}
+	if err := each(ctx, id, store.Entries(ctx, id, 0), h.take); err != nil {
+		return nil, err
 	}
 	if h.Schema.IsZero() {
 		return nil, fmt.Errorf("run %s has no start record", id)
 	}
 	return h, nil
+}
+
+func newAgentHistory(sum journal.Summary) (*AgentHistory, error) {
+	if sum.Kind != KindAgent {
+		return nil, fmt.Errorf("run %s is of kind %q, not an agent's", sum.ID, sum.Kind)
+	}
+	return &AgentHistory{Summary: sum, Questions: newQuestions(sum.ID), byStep: map[string]*AgentCall{}}, nil
 }
 
 // take adds one record to the history.

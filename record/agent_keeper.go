@@ -89,6 +89,9 @@ func (k *keeper) Call(ctx context.Context, r agent.Request) (agent.Outcome, erro
 	return o, err
 }
 
+// lostCallWaits is what a person is asked about a call that was lost.
+const lostCallWaits = "the call was begun, and its outcome is not known"
+
 func (k *keeper) call(ctx context.Context, r agent.Request, past *AgentCall) (agent.Outcome, error) {
 	switch {
 	case past.open:
@@ -98,7 +101,7 @@ func (k *keeper) call(ctx context.Context, r agent.Request, past *AgentCall) (ag
 			}
 		}
 		if !r.Tool.Effects.Repeatable() {
-			return agent.Outcome{Waiting: agent.ForResolution, Reason: "the call was begun, and its outcome is not known"}, nil
+			return agent.Outcome{Waiting: agent.ForResolution, Reason: lostCallWaits}, nil
 		}
 		return k.again(ctx, r, past, past.Attempt, true)
 	case past.didNot:

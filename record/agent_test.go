@@ -97,6 +97,84 @@ func TestAnAgentsRunIsRecorded(t *testing.T) {
 	}
 }
 
+// What the feed of a record tells is what whoever watched was told, of the calls
+// that reached the gate.
+func TestAnAgentsFeedTellsWhatTheRunTold(t *testing.T) {
+	script := `[
+		{"tool_calls": [{"name": "read", "arguments": {"n": 1}}, {"name": "send", "arguments": {"n": 2}}]},
+		{"content": "hm"},
+		{"tool_calls": [{"name": "put", "arguments": {"n": 3}}, {"name": "broken", "arguments": {}}]},
+		{"tool_calls": [{"name": "submit", "arguments": {"answer": "done"}}]}
+	]`
+	w := newWorld(t)
+	broken := tool.Tool{Declaration: tool.Declaration{Name: "broken"}, Handler: func(context.Context, *tool.Call) (value.Value, error) {
+		return value.Value{}, tool.Errorf("it always fails")
+	}}
+	var all []tool.Tool
+	for _, d := range w.tools.Catalogue().All() {
+		all = append(all, tool.Tool{Declaration: *d, Handler: w.tools.Handler(d.Name)})
+	}
+	tools, err := tool.NewSet(append(all, broken)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(e agent.Event) string {
+		s := fmt.Sprint(e.Kind, " ", e.Round, " ", e.Step, " ", e.Tool, " ", e.Args, " ", e.Text)
+		if e.Record != nil {
+			s += " " + e.Record.Error
+		}
+		return s
+	}
+	for name, gate := range map[string]call.Gate{"none": nil, "denies": judge(func(r call.Request) call.Decision {
+		if r.Tool.Name == "send" {
+			return call.Decision{Verdict: machine.Deny, Code: "rule", Message: "never"}
+		}
+		return call.Decision{Verdict: machine.Allow}
+	}), "asks": asksSend{}} {
+		t.Run(name, func(t *testing.T) {
+			var live []string
+			c := agentConfig(t, script)
+			c.Watch = func(e agent.Event) {
+				if e.Tool != "submit" {
+					live = append(live, say(e))
+				}
+			}
+			res, err := record.RunAgent(t.Context(), w.store, tools, c, agentTask, record.Options{Run: run.Options{Gate: gate}})
+			var waiting *agent.WaitingError
+			if err != nil && !errors.As(err, &waiting) {
+				t.Fatal(err)
+			}
+			feed, err := record.NewAgentFeed(t.Context(), w.store, res.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fed []string
+			for e, err := range w.store.Entries(t.Context(), res.Run, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				events, err := feed.Take(t.Context(), e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, ev := range events {
+					fed = append(fed, say(ev))
+				}
+			}
+			if got, want := strings.Join(fed, "\n"), strings.Join(live, "\n"); got != want {
+				t.Errorf("the feed told\n%s\nthe run told\n%s", got, want)
+			}
+		})
+	}
+	plan, err := record.Run(t.Context(), w.store, decode(t, three), w.tools, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.NewAgentFeed(t.Context(), w.store, plan.Run); err == nil {
+		t.Error("the run of a plan was taken for an agent's")
+	}
+}
+
 // An ask pauses the run; the answer, also one with other args, lets it go on
 // with the same transcript before it.
 func TestAnAgentAsks(t *testing.T) {

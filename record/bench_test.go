@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callsheet/callsheet/call"
 	"github.com/callsheet/callsheet/journal"
+	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/run"
@@ -112,6 +114,32 @@ func BenchmarkLoneChain(b *testing.B) {
 			b.ReportMetric((float64(commits.Load())/float64(b.N)-1)/steps, "syncs/step")
 		})
 	}
+}
+
+// BenchmarkAsks runs a plan of which every step asks a person.
+func BenchmarkAsks(b *testing.B) {
+	const steps = 10_000
+	store, commits := openStore(b)
+	tools := noopTools(b)
+	var t strings.Builder
+	for i := range steps {
+		fmt.Fprintf(&t, `,{"id":"s%d","tool":"write","args":{"x":%d}}`, i, i)
+	}
+	p, err := plan.Decode([]byte("["+t.String()[1:]+"]"), plan.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	opt := record.Options{Run: run.Options{Gate: judge(func(call.Request) call.Decision {
+		return call.Decision{Verdict: machine.Ask, Message: "may it?"}
+	})}}
+	commits.Store(0)
+	for b.Loop() {
+		if _, err := record.Run(context.Background(), store, p, tools, opt); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*steps/b.Elapsed().Seconds(), "asks/s")
+	b.ReportMetric(float64(commits.Load())/float64(b.N)/steps, "syncs/ask")
 }
 
 // BenchmarkJournalling is what a journal adds to the CPU time of a step: the

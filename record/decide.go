@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
@@ -25,31 +27,17 @@ type Answer struct {
 
 // Decide records a person's answer to the open ask of a step, in an agent's run ROUND.N. Of several
 // answers the first recorded holds; later ones get [journal.ErrDecided]. It does
-// not resume the run.
+// not resume the run. The error is that of [Questions.Refuses].
 func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer, opt Options) error {
 	opt.defaults()
 	q, err := LoadQuestions(ctx, store, id)
 	if err != nil {
 		return err
 	}
+	if err := q.Refuses(step, a, opt.Now()); err != nil {
+		return err
+	}
 	ask := q.asks[step]
-	switch {
-	case q.Contents != Full:
-		return fmt.Errorf("run %s: %w", id, ErrDigestsOnly)
-	case ask != nil && a.Ask != value.Digest{} && a.Ask != ask.Digest:
-		return fmt.Errorf("run %s, step %q: %w like this: it was asked anew since", id, step, ErrNoAsk)
-	case ask == nil:
-		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNoAsk)
-	case ask.decided:
-		return fmt.Errorf("run %s, step %q: %w", id, step, journal.ErrDecided)
-	case opt.Now().After(ask.Expires):
-		return fmt.Errorf("run %s, step %q: %w", id, step, ErrExpired)
-	}
-	if !a.Args.IsZero() {
-		if err := q.checkEdit(ask, a.Args); err != nil {
-			return fmt.Errorf("run %s, step %q: %w", id, step, err)
-		}
-	}
 	if a.By == "" {
 		a.By = Whoami()
 	}
@@ -69,6 +57,60 @@ func Decide(ctx context.Context, store *journal.Store, id, step string, a Answer
 			value.Member{Key: "why", Value: optional(a.Why)},
 		),
 	})
+}
+
+// Refuses says why an answer to the ask of a step would be refused, nil if it
+// would not: [ErrDigestsOnly], [ErrNoAsk] with the steps that do ask,
+// [journal.ErrDecided], [ErrExpired], or what is wrong with edited args.
+func (q *Questions) Refuses(step string, a Answer, now time.Time) error {
+	ask := q.asks[step]
+	var err error
+	switch {
+	case q.Contents != Full:
+		return fmt.Errorf("run %s: %w", q.run, ErrDigestsOnly)
+	case ask == nil:
+		err = fmt.Errorf("%w; %s", ErrNoAsk, q.asking())
+	case a.Ask != value.Digest{} && a.Ask != ask.Digest:
+		err = fmt.Errorf("%w like this: it was asked anew since", ErrNoAsk)
+	case ask.decided:
+		err = journal.ErrDecided
+	case now.After(ask.Expires):
+		err = ErrExpired
+	case !a.Args.IsZero():
+		err = q.checkEdit(ask, a.Args)
+	}
+	if err != nil {
+		err = fmt.Errorf("run %s, step %q: %w", q.run, step, err)
+	}
+	return err
+}
+
+// asking names the steps that ask a person.
+func (q *Questions) asking() string {
+	var steps []string
+	for _, a := range q.Asks() {
+		steps = append(steps, a.Step)
+	}
+	return named(steps, "asks")
+}
+
+// maxSteps bounds the steps that an error names: a line of them.
+const maxSteps = 20
+
+// named says of which steps something holds: "what asks is step 1.1 or 1.2".
+func named(steps []string, what string) string {
+	if len(steps) == 0 {
+		return "no step of the run " + what
+	}
+	more := ""
+	if n := len(steps) - maxSteps; n > 0 {
+		steps, more = steps[:maxSteps], fmt.Sprintf(" and %d more", n)
+	}
+	quoted := make([]string, len(steps))
+	for i, s := range steps {
+		quoted[i] = strconv.Quote(s)
+	}
+	return "what " + what + " is " + strings.Join(quoted, ", ") + more
 }
 
 // decide records a decision about a step, by which it is named where another was
@@ -128,7 +170,7 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 	}
 	l := q.lost[step]
 	if l == nil {
-		return fmt.Errorf("run %s, step %q: %w", id, step, ErrNotLost)
+		return fmt.Errorf("run %s, step %q: %w; %s", id, step, ErrNotLost, q.waitingLost(c))
 	}
 	d := c.Get(l.tool)
 	if d == nil {
@@ -170,6 +212,17 @@ func Resolve(ctx context.Context, store *journal.Store, id, step string, r Resol
 			value.Member{Key: "by", Value: text(r.By)},
 		),
 	})
+}
+
+// waitingLost names the steps that wait for a resolution.
+func (q *Questions) waitingLost(c *tool.Catalogue) string {
+	var steps []string
+	for _, step := range q.Lost() {
+		if d := c.Get(q.ToolOf(step)); d != nil && !d.Effects.Repeatable() {
+			steps = append(steps, step)
+		}
+	}
+	return named(steps, "waits for one")
 }
 
 // Whoami names the user of this process for a record: the login name, or the

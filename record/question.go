@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/callsheet/callsheet/journal"
@@ -58,19 +59,31 @@ func newQuestions(run string) Questions {
 // run may be going on.
 func LoadQuestions(ctx context.Context, store *journal.Store, id string) (*Questions, error) {
 	q := newQuestions(id)
-	for e, err := range store.Entries(ctx, id, 0) {
+	err := each(ctx, id, store.Entries(ctx, id, 0), func(e journal.Entry, body value.Value) error {
+		_, err := q.take(e, body)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &q, nil
+}
+
+// each hands take the records of a run with their bodies. Its errors name the run.
+func each(ctx context.Context, run string, entries iter.Seq2[journal.Entry, error], take func(journal.Entry, value.Value) error) error {
+	for e, err := range entries {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		body, err := e.Body(ctx)
 		if err == nil {
-			_, err = q.take(e, body)
+			err = take(e, body)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("record %d (%s): %w", e.Index, e.Kind, err)
+			return fmt.Errorf("run %s: record %d (%s): %w", run, e.Index, e.Kind, err)
 		}
 	}
-	return &q, nil
+	return nil
 }
 
 // take adds one record. An answer to another ask than the open one, one that
@@ -205,7 +218,7 @@ func (q *Questions) Catalogue() (*tool.Catalogue, error) {
 		definition, _ := v.Get("definition")
 		d, err := tool.ParseDefinition(definition)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("run %s: a tool as it was recorded: %w", q.run, err)
 		}
 		d.Attempts = num(v, "attempts")
 		decls[i] = d

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/callsheet/callsheet/call"
@@ -108,7 +107,14 @@ func Load(ctx context.Context, store *journal.Store, id string) (*History, error
 	if err != nil {
 		return nil, err
 	}
-	return h, h.read(ctx, store.Entries(ctx, id, 0))
+	if err := each(ctx, id, store.Entries(ctx, id, 0), h.take); err != nil {
+		return nil, err
+	}
+	if h.Plan == nil {
+		return nil, fmt.Errorf("run %s has no start record", id)
+	}
+	h.gather()
+	return h, nil
 }
 
 func newHistory(sum journal.Summary) (*History, error) {
@@ -116,26 +122,6 @@ func newHistory(sum journal.Summary) (*History, error) {
 		return nil, fmt.Errorf("run %s: %w: its kind is %q", sum.ID, ErrNotAPlan, sum.Kind)
 	}
 	return &History{Summary: sum, Started: sum.Started, Questions: newQuestions(sum.ID)}, nil
-}
-
-func (h *History) read(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
-	for e, err := range entries {
-		if err != nil {
-			return err
-		}
-		body, err := e.Body(ctx)
-		if err != nil {
-			return err
-		}
-		if err := h.take(e, body); err != nil {
-			return fmt.Errorf("record %d (%s): %w", e.Index, e.Kind, err)
-		}
-	}
-	if h.Plan == nil {
-		return fmt.Errorf("the run has no start record")
-	}
-	h.gather()
-	return nil
 }
 
 // gather puts everything about a step whose output was withheld to the place where

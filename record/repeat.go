@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -47,8 +46,7 @@ type effect struct {
 var _ call.Follower = (*repeats)(nil)
 
 // newRepeats reads what became of the calls of the run h and of those that it was
-// forked from. Of a run that was removed nothing is known, which only AskRepeats
-// minds.
+// forked from.
 func newRepeats(ctx context.Context, store *journal.Store, h *History, seal sealer, opt *Options) (*repeats, error) {
 	g := &repeats{inner: opt.Run.Gate, asker: opt.Asker, seal: seal, doubts: map[sameCall]string{}}
 	if asker, ok := g.inner.(call.Asker); ok {
@@ -68,12 +66,7 @@ func newRepeats(ctx context.Context, store *journal.Store, h *History, seal seal
 			return g, nil
 		}
 		var err error
-		h, err = Load(ctx, store, h.Forked)
-		switch {
-		case err == nil:
-		case !opt.AskRepeats && (errors.Is(err, journal.ErrRemoved) || errors.Is(err, journal.ErrNoRun)):
-			return g, nil
-		default:
+		if h, err = Load(ctx, store, h.Forked); err != nil {
 			return nil, fmt.Errorf("what an earlier run did cannot be read: %w", err)
 		}
 	}

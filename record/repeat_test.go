@@ -158,7 +158,10 @@ func TestAForkAsksAboutCallsOfUnknownOutcome(t *testing.T) {
 			if len(asked) != 1 || asked[0].Step != "a" || asked[0].Code != record.CodeRepeatedEffect || !strings.Contains(asked[0].Message, origin) {
 				t.Errorf("asked %+v, want once about a, naming run %s", asked, origin)
 			}
-			// The fork of the fork is no way around it.
+			// The fork of the fork is no way around it, nor is removing what they came from.
+			if err := store.Remove(t.Context(), origin, "out of the way"); !errors.Is(err, journal.ErrNeeded) {
+				t.Errorf("removing the origin: %v, want %v", err, journal.ErrNeeded)
+			}
 			again, err := record.Fork(t.Context(), store, r.Run, p, w.tools, opt)
 			if err != nil || again.Calls != 0 {
 				t.Errorf("the fork of the fork: %v, %d calls", err, again.Calls)

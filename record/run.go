@@ -35,7 +35,8 @@ func Run(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.Se
 // idempotency keys are those of the origin. A call that is not safe to repeat, and
 // of which nobody knows what became in the origin, asks a person first.
 // A run that goes on cannot be forked ([journal.ErrRunTaken]): what it is about to
-// do would be done twice.
+// do would be done twice. As long as the fork is stored the origin cannot be removed
+// ([journal.ErrNeeded]).
 func Fork(ctx context.Context, store *journal.Store, origin string, p *plan.Plan, tools *tool.Set, opt Options) (*machine.Report, error) {
 	jr, err := store.OpenRun(ctx, origin)
 	if err != nil {
@@ -86,7 +87,7 @@ func begin(ctx context.Context, store *journal.Store, p *plan.Plan, tools *tool.
 	}
 	jr, err := store.Create(ctx, journal.Start{
 		Kind: opt.kind(), Name: name, Plan: p.Digest(), Catalogue: c.Digest(), Policy: opt.Policy,
-		Body: startBody(p, c, &opt, budget, origin, forked),
+		Body: startBody(p, c, &opt, budget, origin, forked), Needs: forked,
 	})
 	if err != nil {
 		return nil, err
@@ -136,13 +137,10 @@ func Resume(ctx context.Context, store *journal.Store, id string, tools *tool.Se
 }
 
 // follow has a fork that goes on take over and ask about what it would have when
-// it began. An origin that was removed since has nothing more to give.
+// it began. What it was forked from is there: it stays as long as its forks do.
 func (h *History) follow(ctx context.Context, store *journal.Store, seal sealer, c *tool.Catalogue, opt *Options) error {
 	from, err := Load(ctx, store, h.Forked)
 	if err != nil {
-		if gone := errors.Is(err, journal.ErrRemoved) || errors.Is(err, journal.ErrNoRun); gone && !h.AskRepeats {
-			return nil
-		}
 		return fmt.Errorf("the run that this one was forked from: %w", err)
 	}
 	opt.Run.Reuse = from.reuse(seal, h.Past, h.Plan, c)

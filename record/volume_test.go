@@ -3,8 +3,10 @@ package record_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/callsheet/callsheet/agent"
 	"github.com/callsheet/callsheet/call"
@@ -59,6 +61,77 @@ func TestHostile087_DenialsOfAPlanAreBoundedAndShareCommits(t *testing.T) {
 	// what the attack wants.
 	if syncs := w.store.Stats().Syncs; syncs > steps/2 {
 		t.Errorf("%d denials cost %d syncs", steps, syncs)
+	}
+}
+
+// The asks of a wave share their commits, and nobody is told of one before it is
+// in the file.
+func TestAsksOfAWaveShareCommits(t *testing.T) {
+	const steps, looked = 2_000, 400
+	w := newWorld(t)
+	var told []string
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
+	opt.OnAsk = func(a record.Ask) {
+		if told = append(told, a.Step); len(told)%looked != 1 {
+			return
+		}
+		q, err := record.LoadQuestions(t.Context(), w.store, a.Run)
+		if err != nil || q.Refuses(a.Step, record.Answer{Ask: a.Digest, Allow: true}, time.Now()) != nil {
+			t.Errorf("told of %s, which cannot be answered: %v", a.Step, err)
+		}
+	}
+	report, err := record.Run(t.Context(), w.store, decode(t, deniedSteps(steps)), w.tools, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != steps {
+		t.Fatalf("told of %d asks, want %d", len(told), steps)
+	}
+	for i, step := range told {
+		if report.Steps[i].ID != step || report.Steps[i].Status != machine.Waiting {
+			t.Fatalf("told of %s as number %d, which is %s, %s", step, i, report.Steps[i].ID, report.Steps[i].Status)
+		}
+	}
+	if kinds := recordsOf(t, w, report.Run); kinds["decision"] != steps {
+		t.Errorf("records: got %v, want a decision for each of %d steps", kinds, steps)
+	}
+	if syncs := w.store.Stats().Syncs; syncs > steps/2 {
+		t.Errorf("%d asks cost %d syncs", steps, syncs)
+	}
+}
+
+// Of an ask that could not be written nobody is told, and the run stops.
+func TestAnAskThatIsNotRecordedIsNotTold(t *testing.T) {
+	w := newWorld(t)
+	disk := errors.New("no space left on device")
+	store, err := journal.Open(filepath.Join(t.TempDir(), "full.db"), journal.Options{BeforeCommit: func() error { return disk }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}, OnAsk: func(a record.Ask) { t.Errorf("told of %s", a.Step) }}
+	opt.Run.Observer = func(e run.Event) {
+		if e.Kind == run.Asked {
+			t.Errorf("shown that %s asks", e.Step)
+		}
+	}
+	r, err := record.Run(t.Context(), store, decode(t, deniedSteps(3)), w.tools, opt)
+	if !errors.Is(err, journal.ErrJournal) || !errors.Is(err, disk) || len(w.calls) != 0 {
+		t.Errorf("got %v and calls %v, want %v because of %v and none; report %s", err, w.calls, journal.ErrJournal, disk, r.AppendJSON(nil))
+	}
+}
+
+// An error of a step names the steps that ask, but not all of many.
+func TestAnAnswerToNothingNamesWhatAsks(t *testing.T) {
+	w := newWorld(t)
+	opt := record.Options{Run: run.Options{Gate: asksSend{}}}
+	report, err := record.Run(t.Context(), w.store, decode(t, deniedSteps(23)), w.tools, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = record.Decide(t.Context(), w.store, report.Run, "nope", record.Answer{Allow: true}, opt)
+	if !errors.Is(err, record.ErrNoAsk) || !strings.Contains(err.Error(), `what asks is "s0", "s1", `) || !strings.HasSuffix(err.Error(), `"s19" and 3 more`) {
+		t.Errorf("got %v, want the first 20 steps that ask and how many more", err)
 	}
 }
 

@@ -55,7 +55,7 @@ func optional(s string) value.Value {
 }
 
 // Decided implements [call.Recorder].
-func (w *writer) Decided(r call.Request, d call.Decision) error {
+func (w *writer) Decided(r call.Request, d call.Decision) (call.Ticket, error) {
 	body := []value.Member{
 		{Key: "step", Value: text(r.Step)},
 		{Key: "tool", Value: text(r.Tool.Name)},
@@ -69,15 +69,28 @@ func (w *writer) Decided(r call.Request, d call.Decision) error {
 	}
 	if d.Verdict != machine.Ask {
 		// The intent that follows, or the end of the run, makes it durable.
-		return w.run.Append(journal.Record{Kind: kindDecision, Body: of(body...), Deferred: d.Verdict == machine.Allow}).Err()
+		return nil, w.run.Append(journal.Record{Kind: kindDecision, Body: of(body...), Deferred: d.Verdict == machine.Allow}).Err()
 	}
 	ask := w.newAsk(r, d)
 	body = append(body, value.Member{Key: "ask", Value: ask.body(w.opt.Contents)})
-	if err := w.run.AppendWait(context.Background(), journal.Record{Kind: kindDecision, Body: of(body...)}); err != nil {
+	t := w.run.Append(journal.Record{Kind: kindDecision, Body: of(body...)})
+	return askTicket{t, ask, w.opt.OnAsk}, t.Err()
+}
+
+// An askTicket is the promise of an ask. Whoever is told of asks is told by Wait.
+type askTicket struct {
+	journal.Ticket
+	ask  Ask
+	tell func(Ask)
+}
+
+// Wait implements [call.Ticket]. It is called once.
+func (t askTicket) Wait(ctx context.Context) error {
+	if err := t.Ticket.Wait(ctx); err != nil {
 		return err
 	}
-	if w.opt.OnAsk != nil {
-		w.opt.OnAsk(ask)
+	if t.tell != nil {
+		t.tell(t.ask)
 	}
 	return nil
 }

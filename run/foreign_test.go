@@ -36,9 +36,9 @@ func (r rude) Judge(context.Context, call.Request) (call.Decision, error) {
 }
 func (r rude) Allowed(call.Request)             { r.do("Allowed") }
 func (r rude) Ended(call.Request, call.Outcome) { r.do("Ended") }
-func (r rude) Decided(call.Request, call.Decision) error {
+func (r rude) Decided(call.Request, call.Decision) (call.Ticket, error) {
 	r.do("Decided")
-	return nil
+	return nil, nil
 }
 func (r rude) Intent(context.Context, call.Request) error { r.do("Intent"); return nil }
 func (r rude) Outcome(call.Request, call.Outcome) call.Ticket {
@@ -122,6 +122,51 @@ func TestForeignPartsOfTheHarnessFailTheRun(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// asks is a gate that asks about every call, and a recorder whose promise to keep
+// the question is the other's.
+type asks struct{ rude }
+
+func (asks) Judge(context.Context, call.Request) (call.Decision, error) {
+	return call.Decision{Verdict: machine.Ask}, nil
+}
+func (a asks) Decided(call.Request, call.Decision) (call.Ticket, error) { return a.rude, nil }
+
+// A question is told of once its record is kept, in the order of the steps; one
+// that is not kept fails the run.
+func TestAskedWhenRecorded(t *testing.T) {
+	for name, act := range map[string]func(){"keeps": nil, "panics": func() { panic("rude") }, "goes": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			at := "Wait"
+			if act == nil {
+				at = ""
+			}
+			a := asks{rude{at: at, act: act}}
+			var told []string
+			report, err := run.Do(t.Context(), decode(t, `[{"id":"a","tool":"t"},{"id":"b","tool":"t"},{"id":"c","tool":"t"}]`), set(t, named("t", writes, ok)), run.Options{
+				Gate: a, Recorder: a, Observer: func(e run.Event) { told = append(told, e.Kind.String()+" "+e.Step) },
+			})
+			if report.Calls != 0 {
+				t.Errorf("%d calls, want none", report.Calls)
+			}
+			if act == nil {
+				if want := "started ,asked a,asked b,asked c,ended "; err != nil || strings.Join(told, ",") != want {
+					t.Errorf("told %q, error %v; want %q", told, err, want)
+				}
+				return
+			}
+			var panicked *call.PanicError
+			if !errors.As(err, &panicked) && !errors.Is(err, call.ErrGone) {
+				t.Errorf("error %v, want that of the recorder", err)
+			}
+			for _, e := range told {
+				if strings.HasPrefix(e, "asked") {
+					t.Errorf("told of a question that is not recorded: %s", e)
+				}
+			}
+		})
 	}
 }
 

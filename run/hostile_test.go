@@ -146,9 +146,9 @@ type late struct {
 	seen []string
 }
 
-func (l *late) Decided(call.Request, call.Decision) error      { return nil }
-func (l *late) Intent(context.Context, call.Request) error     { return nil }
-func (l *late) Outcome(call.Request, call.Outcome) call.Ticket { return nil }
+func (l *late) Decided(call.Request, call.Decision) (call.Ticket, error) { return nil, nil }
+func (l *late) Intent(context.Context, call.Request) error               { return nil }
+func (l *late) Outcome(call.Request, call.Outcome) call.Ticket           { return nil }
 func (l *late) Late(r call.Request, o call.Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -158,6 +158,7 @@ type driver struct {
 	out    int              // actions handed out whose result has not come; holding mu
 	failed error            // the harness's own failure; holding mu
 	over   bool             // done is closed; holding mu
+	asked  []asked          // of which nobody is told yet, in the order of the record; holding mu
 }
 
 // result is what came of an action.
@@ -365,7 +366,7 @@ func (d *driver) feed(a machine.Action, r result) error {
 	if a.Kind == machine.Judge {
 		err := d.m.Apply(machine.Event{Kind: machine.Judged, Step: a.Step, Verdict: r.dec.Verdict, Person: r.dec.Person, Code: r.dec.Code, Message: r.dec.Message})
 		if r.dec.Verdict == machine.Ask && d.m.Status(a.Step) == "" {
-			d.tell(Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)})
+			d.ask(asked{Event{Kind: Asked, Step: d.plan.Steps[a.Step].ID, Tool: a.Tool.Name, Cause: d.m.Cause(a.Step)}, r.dec.Ticket})
 		}
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // maxTail is how many bytes of a reply that arrives are kept to be shown: more
@@ -65,15 +66,23 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 			}
 			w.tail = w.tail[cut:]
 		}
+	case agent.ModelReplied:
+		w.doing, w.tail = "", ""
 	case agent.CallBegins:
 		w.calls++
 		w.doing, w.since, w.tail = "calls "+Escape(e.Step)+" "+Escape(e.Tool), now, ""
 		return fmt.Sprintf("%-16s %s %s", "call", Escape(e.Step), Escape(e.Tool))
+	case agent.CallWaits:
+		w.doing, w.tail = "", ""
+		return fmt.Sprintf("%-16s %s %s", "waits", Escape(e.Step), Escape(e.Tool)) + tail(Escape(e.Text))
 	case agent.CallEnds:
 		w.doing, w.tail = "", ""
 		what := "ok"
 		if e.Record.Error != "" {
 			what = "not ok"
+		}
+		if e.Recorded {
+			what = "recorded " + what
 		}
 		line := fmt.Sprintf("%-16s %s %s", what, Escape(e.Step), Escape(e.Tool))
 		if d := e.Record.Duration; d > 0 {
@@ -86,7 +95,7 @@ func (w *AgentWatch) apply(e agent.Event, now time.Time) string {
 
 // line is the live view, one line.
 func (w *AgentWatch) line(now time.Time, width, _ int) []string {
-	line := fmt.Sprintf("round %d  %s  %s", w.round, plural(w.calls, "call"), short(now.Sub(w.start)))
+	line := fmt.Sprintf("round %d  %s  %s", w.round, count.Of(w.calls, "call"), short(now.Sub(w.start)))
 	if w.doing != "" {
 		line += "  " + w.doing + " " + short(now.Sub(w.since))
 	}

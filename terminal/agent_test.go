@@ -15,6 +15,9 @@ func events(w *terminal.AgentWatch) {
 	w.Observe(agent.Event{Kind: agent.CallBegins, Round: 1, Step: "1.1", Tool: "search"})
 	w.Observe(agent.Event{Kind: agent.CallEnds, Round: 1, Step: "1.1", Tool: "search", Record: &agent.Record{Duration: 12 * time.Millisecond}})
 	w.Observe(agent.Event{Kind: agent.CallEnds, Round: 1, Step: "1.2", Tool: "\x1b[31mred", Record: &agent.Record{Error: "unknown_tool: there\nis none"}})
+	w.Observe(agent.Event{Kind: agent.CallWaits, Round: 1, Step: "1.3", Tool: "pay", Text: "may it?"})
+	w.Observe(agent.Event{Kind: agent.CallEnds, Round: 1, Step: "1.4", Tool: "search", Record: &agent.Record{Duration: time.Second}, Recorded: true})
+	w.Observe(agent.Event{Kind: agent.CallEnds, Round: 1, Step: "1.5", Tool: "search", Record: &agent.Record{Error: "no"}, Recorded: true})
 	w.Observe(agent.Event{Kind: agent.RoundBegins, Round: 2, Forced: "tool budget exhausted"})
 }
 
@@ -27,6 +30,9 @@ func TestAgentWatchWritesLines(t *testing.T) {
 call             1.1 search
 ok               1.1 search, 12ms
 not ok           1.2 \x1b[31mred: unknown_tool: there\nis none
+waits            1.3 pay: may it?
+recorded ok      1.4 search, 1.0s
+recorded not ok  1.5 search: no
 round            2, must submit: tool budget exhausted
 `
 	if b.String() != want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/value"
 )
@@ -83,5 +84,5 @@ func clipped(v value.Value, full bool) string {
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return fmt.Sprintf("%s … %d bytes not shown", text[:n], len(text)-n)
+	return fmt.Sprintf("%s … %s not shown", text[:n], count.Of(len(text)-n, "byte"))
 }

@@ -7,6 +7,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/callsheet/callsheet/check"
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 var severityStyle = map[check.Severity]lipgloss.Style{check.Error: bad, check.Warning: odd, check.Info: faint}
@@ -35,19 +36,19 @@ func (o *Output) Check(file string, r *check.Report) {
 	o.Diagnostics(file, r.Diagnostics)
 	verdict := o.paint(good, "ok")
 	if !r.OK {
-		verdict = o.paint(bad, plural(r.Count(check.Error), "error"))
+		verdict = o.paint(bad, count.Of(r.Count(check.Error), "error"))
 	}
 	if n := r.Count(check.Warning); n > 0 {
-		verdict += ", " + plural(n, "warning")
+		verdict += ", " + count.Of(n, "warning")
 	}
-	calls := plural(r.Calls.Max, "call")
+	calls := count.Of(r.Calls.Max, "call")
 	switch {
 	case r.Calls.Min == 0 && r.Calls.Max > 0: // no step can do what it is for
 		calls = "no call"
 	case r.Calls.Min != r.Calls.Max:
 		calls = fmt.Sprintf("%d to %s", r.Calls.Min, calls)
 	}
-	fmt.Fprintf(o.w, "%s; %s in %s\n", verdict, calls, plural(len(r.Waves), "wave"))
+	fmt.Fprintf(o.w, "%s; %s in %s\n", verdict, calls, count.Of(len(r.Waves), "wave"))
 }
 
 // operation is one change of an advice in words.

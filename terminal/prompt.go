@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // A Choice is what a person says to a question.
@@ -79,7 +81,7 @@ func (p *Prompt) Ask(ctx context.Context, q Question) (c Choice, why string) {
 		switch strings.ToLower(answer) {
 		case "a", "approve", "y", "yes":
 			if hidden > 0 {
-				p.out.Line("%d bytes of this call are not shown: show it first", hidden)
+				p.out.Line("this call has %s not shown: show it first", count.Of(hidden, "byte"))
 				continue
 			}
 			return Approve, ""

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/internal/lookalike"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
@@ -76,7 +77,7 @@ func (o *Output) Question(q Question, full bool) (hidden int) {
 		hidden += cut
 		more := ""
 		if cut > 0 {
-			more = fmt.Sprintf(" … %d bytes not shown", cut)
+			more = fmt.Sprintf(" … %s not shown", count.Of(cut, "byte"))
 		}
 		o.Line("  %-8s %s = %s%s", l.role, l.pointer, text, more)
 		if s, ok := l.v.Text(); ok {

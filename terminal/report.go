@@ -7,6 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 )
@@ -50,7 +51,7 @@ func (o *Output) outputs(p *plan.Plan, r *machine.Report) {
 		}
 	}
 	if n > maxOutputs {
-		o.Line("and %s more; --json gives all", plural(n-maxOutputs, "output"))
+		o.Line("and %s more; --json gives all", count.Of(n-maxOutputs, "output"))
 	}
 }
 
@@ -93,24 +94,24 @@ func span(as []machine.Attempt) string {
 
 // summary counts the steps by status, in the order in which they first appear.
 func (o *Output) summary(r *machine.Report, elapsed time.Duration) string {
-	count := make(map[machine.Status]int)
+	of := make(map[machine.Status]int)
 	var order []machine.Status
 	for i := range r.Steps {
 		s := r.Steps[i].Status
-		if count[s] == 0 {
+		if of[s] == 0 {
 			order = append(order, s)
 		}
-		count[s]++
+		of[s]++
 	}
 	parts := make([]string, len(order))
 	for i, s := range order {
-		parts[i] = o.paint(styleOf(s), fmt.Sprintf("%d %s", count[s], s))
+		parts[i] = o.paint(styleOf(s), fmt.Sprintf("%d %s", of[s], s))
 	}
-	line := plural(len(r.Steps), "step")
+	line := count.Of(len(r.Steps), "step")
 	if len(parts) > 0 {
 		line += ": " + strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("%s; %s, %s", line, plural(r.Calls, "call"), short(elapsed))
+	return fmt.Sprintf("%s; %s, %s", line, count.Of(r.Calls, "call"), short(elapsed))
 }
 
 // A Cell is one field of a table.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
 	"github.com/callsheet/callsheet/run"
@@ -176,14 +177,14 @@ func (w *Watch) lines(now time.Time, width, height int) []string {
 		r := at.Value.(*running)
 		deepest = max(deepest, w.wave[r.step]+1)
 	}
-	head := fmt.Sprintf("%d/%d steps", w.settled, w.steps)
+	head := fmt.Sprintf("%d/%s", w.settled, count.Of(w.steps, "step"))
 	if deepest > 0 {
 		head = fmt.Sprintf("wave %d/%d  ", deepest, w.waves) + head
 	}
 	if w.failed > 0 {
 		head += fmt.Sprintf(", %d not ok", w.failed)
 	}
-	head += fmt.Sprintf("  %s  %s", plural(w.calls, "call"), short(now.Sub(w.start)))
+	head += fmt.Sprintf("  %s  %s", count.Of(w.calls, "call"), short(now.Sub(w.start)))
 	all := []string{w.out.paint(strong, Fit(head, width-1))}
 	room := max(height-3, 1) // the line above, the one for the rest, and the cursor's own
 	for at := w.running.Front(); at != nil; at = at.Next() {
@@ -217,11 +218,4 @@ func short(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/value"
 )
@@ -129,7 +130,7 @@ func (d *Declaration) CheckOutput(out value.Value) *Failure {
 		most = DefaultMaxOutput
 	}
 	if out.Size() > most {
-		return &Failure{Code: CodeOutputTooLarge, Message: fmt.Sprintf("the output has %d bytes; the limit is %d", out.Size(), most)}
+		return &Failure{Code: CodeOutputTooLarge, Message: fmt.Sprintf("the output has %s; the limit is %d", count.Of(out.Size(), "byte"), most)}
 	}
 	if faults := d.Output.Validate(out); len(faults) > 0 {
 		return judged(CodeInvalidOutput, nil, faults)

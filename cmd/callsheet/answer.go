@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -47,20 +49,22 @@ func (c *approveCmd) Run(a *app) error {
 	if err != nil {
 		return stored(err)
 	}
+	answer := record.Answer{Allow: true, Args: edited}
+	if err := open.Refuses(c.Step, answer, time.Now()); err != nil {
+		return stored(err)
+	}
 	q, ask, err := question(open, c.Step)
 	if err != nil {
 		return err
 	}
-	if q != nil {
-		if !edited.IsZero() {
-			q.Args = edited
-		}
-		if hidden := a.err().Question(*q, c.Full); hidden > 0 {
-			return refuse("%d bytes of the call are not shown; approve it with --full, which shows them", hidden)
-		}
+	if !edited.IsZero() {
+		q.Args = edited
 	}
-	// Without a question there is nothing to show, and Decide says why.
-	if err := record.Decide(p.ctx, store, id, c.Step, record.Answer{Ask: ask, Allow: true, Args: edited}, record.Options{}); err != nil {
+	if hidden := a.err().Question(q, c.Full); hidden > 0 {
+		return refuse("the call has %s not shown; approve it with --full, which shows all", count.Of(hidden, "byte"))
+	}
+	answer.Ask = ask
+	if err := record.Decide(p.ctx, store, id, c.Step, answer, record.Options{}); err != nil {
 		return stored(err)
 	}
 	if !c.Resume {
@@ -70,20 +74,20 @@ func (c *approveCmd) Run(a *app) error {
 	return c.goOn.resume(p, id, false, "")
 }
 
-// question is the open ask of a step as it is shown, nil without one.
-func question(h *record.Questions, step string) (q *terminal.Question, ask value.Digest, err error) {
+// question is the open ask of a step as it is shown.
+func question(h *record.Questions, step string) (q terminal.Question, ask value.Digest, err error) {
 	c, err := h.Catalogue()
 	if err != nil {
-		return nil, ask, err
+		return q, ask, err
 	}
 	for _, ask := range h.Asks() {
 		if ask.Step == step {
-			return &terminal.Question{
+			return terminal.Question{
 				Run: ask.Run, Step: ask.Step, Tool: ask.Tool, Decl: c.Get(ask.Tool), Args: ask.Args, Code: ask.Code, Message: ask.Message, Expires: ask.Expires,
 			}, ask.Digest, nil
 		}
 	}
-	return nil, ask, nil
+	return q, ask, record.ErrNoAsk
 }
 
 type denyCmd struct {
@@ -186,7 +190,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 				cat, err = h.Catalogue()
 			}
 			if err != nil {
-				a.err().Line("callsheet: run %s: %s", sum.ID, err)
+				a.err().Line("callsheet: %s", err)
 				unread++
 				continue
 			}
@@ -204,7 +208,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 	if unread > 0 {
 		defer func() {
 			if err == nil {
-				err = fmt.Errorf("%d runs cannot be read, so not all that waits is listed", unread)
+				err = fmt.Errorf("not all that waits is listed: %s cannot be read", count.Of(unread, "run"))
 			}
 		}()
 	}
@@ -220,7 +224,7 @@ func (c *approvalsCmd) Run(a *app) (err error) {
 	for _, g := range grouped(asks, decls) {
 		first := g[0]
 		if n := len(g); n > 1 {
-			a.out().Line("%d calls of %s with the same targets:", n, first.Tool)
+			a.out().Line("%s of %s with the same targets:", count.Of(n, "call"), first.Tool)
 		}
 		a.out().Question(terminal.Question{
 			Run: first.Run, Step: first.Step, Tool: first.Tool, Decl: decls[first.Run+" "+first.Step], Args: first.Args, Message: first.Message, Expires: first.Expires,

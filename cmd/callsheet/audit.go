@@ -8,13 +8,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/terminal"
 )
 
 type auditCmd struct {
 	Verify verifyCmd `cmd:"" help:"Check that nothing in the record of a run was changed: exit 0 it holds, 1 it does not, 2 there is nothing to read."`
-	Export exportCmd `cmd:"" help:"Write the record of a run as a file that can be verified anywhere."`
+	Export exportCmd `cmd:"" help:"Write the record of a run as a file that can be verified anywhere: exit 1 if it does not hold."`
 	Key    keyCmd    `cmd:"" help:"Show or change the key that signs records."`
 }
 
@@ -45,7 +46,7 @@ func (c *verifyCmd) Run(a *app) error {
 		a.out().Line("%s", err)
 		return exit(exitNotOK)
 	case err != nil:
-		return refusal{err} // there is nothing to read
+		return err
 	}
 	say(a.out(), r)
 	if !r.OK() {
@@ -55,16 +56,12 @@ func (c *verifyCmd) Run(a *app) error {
 }
 
 func (c *verifyCmd) verify(a *app, trust journal.Trust) (*journal.Report, error) {
-	if c.What == "-" {
-		return journal.Verify(a.stdin, trust)
-	}
-	f, err := os.Open(c.What)
+	r, err := c.verifyFile(a, trust)
 	if err == nil {
-		defer f.Close()
-		return journal.Verify(f, trust)
+		return r, nil
 	}
 	if !errors.Is(err, os.ErrNotExist) || filepath.Base(c.What) != c.What {
-		return nil, err
+		return nil, refusal{err} // there is nothing to read
 	}
 	ctx := context.Background()
 	store, id, err := c.find(ctx, a, c.What)
@@ -72,7 +69,20 @@ func (c *verifyCmd) verify(a *app, trust journal.Trust) (*journal.Report, error)
 		return nil, fmt.Errorf("there is no file %s, and %w", c.What, err)
 	}
 	defer store.Close()
-	return store.Verify(ctx, id, trust)
+	r, err = store.Verify(ctx, id, trust)
+	return r, stored(err)
+}
+
+func (c *verifyCmd) verifyFile(a *app, trust journal.Trust) (*journal.Report, error) {
+	if c.What == "-" {
+		return journal.Verify(a.stdin, trust)
+	}
+	f, err := os.Open(c.What)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return journal.Verify(f, trust)
 }
 
 // say tells what an audit found.
@@ -91,7 +101,7 @@ func say(out *terminal.Output, r *journal.Report) {
 	if !r.OK() {
 		verdict = "DOES NOT HOLD"
 	}
-	out.Line("the record of run %s %s: %d records, head %s", r.Header.Run, verdict, r.Head.Records, r.Head.String())
+	out.Line("the record of run %s %s: %s, head %s", r.Header.Run, verdict, count.Of(r.Head.Records, "record"), r.Head.String())
 	for _, s := range r.Signers {
 		out.Line("signed by key %s", s)
 	}
@@ -122,71 +132,81 @@ func (c *exportCmd) Run(a *app) error {
 		}
 		out = file
 	}
-	head, err := store.Export(ctx, id, out)
+	report, err := store.Export(ctx, id, out)
 	if file != nil {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
 		return stored(err)
 	}
-	a.err().Line("run %s, head %s", id, head.String())
+	if !report.OK() {
+		// It is written all the same: what is left is what an auditor looks at.
+		say(a.err(), report)
+		return exit(exitNotOK)
+	}
+	a.err().Line("run %s, head %s", id, report.Head.String())
 	return nil
 }
 
 type keyCmd struct {
 	Show   keyShowCmd   `cmd:"" help:"Print the fingerprint of the key, and those of earlier ones."`
-	Rotate keyRotateCmd `cmd:"" help:"Make a new key; what the old one signed stays signed by it."`
+	Rotate keyRotateCmd `cmd:"" help:"Make a new key, also where the old one was lost; what that signed stays signed by it."`
 }
 
-// keyFile is the key beside the journal.
-func (f *storedFlags) keyFile(a *app) (string, error) {
+// openKeys opens the journal, making it if it is not there, for what its keys are.
+func (f *storedFlags) openKeys(a *app, opt journal.Options) (*journal.Store, error) {
 	c, err := f.configuration()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	path, err := f.path(a, c)
-	return filepath.Join(filepath.Dir(path), journal.DefaultKeyFile), err
+	if err != nil {
+		return nil, err
+	}
+	if opt.NewKey {
+		if err := notBelow(path); err != nil {
+			return nil, err
+		}
+	}
+	return openAt(path, opt)
+}
+
+// sayKeys prints the keys of the journal, that which signs first.
+func sayKeys(a *app, store *journal.Store) error {
+	keys, err := store.Keys(context.Background())
+	if err != nil {
+		return err
+	}
+	own := store.Key().Fingerprint()
+	a.out().Line("%s", own)
+	for _, k := range keys {
+		if k != own {
+			a.out().Line("%s retired", k)
+		}
+	}
+	return nil
 }
 
 type keyShowCmd struct{ storedFlags }
 
 // Run shows the key. On first use it is made.
 func (c *keyShowCmd) Run(a *app) error {
-	path, err := c.keyFile(a)
+	store, err := c.openKeys(a, journal.Options{})
 	if err != nil {
 		return err
 	}
-	key, err := journal.LoadKey(path)
-	if err != nil {
-		return refusal{err}
-	}
-	retired, err := journal.RetiredKeys(path)
-	if err != nil {
-		return err
-	}
-	a.out().Line("%s", key.Fingerprint())
-	for _, k := range retired {
-		a.out().Line("%s retired", k)
-	}
-	return nil
+	defer store.Close()
+	return sayKeys(a, store)
 }
 
 type keyRotateCmd struct{ storedFlags }
 
-// Run makes a new key.
+// Run makes a new key, also where the old one was lost.
 func (c *keyRotateCmd) Run(a *app) error {
-	path, err := c.keyFile(a)
+	store, err := c.openKeys(a, journal.Options{NewKey: true})
 	if err != nil {
 		return err
 	}
-	if err := notBelow(path); err != nil {
-		return err
-	}
-	old, fresh, err := journal.RotateKey(path)
-	if err != nil {
-		return err
-	}
-	a.out().Line("%s", fresh.Fingerprint())
-	a.out().Line("%s retired", old.Fingerprint())
-	return nil
+	defer store.Close()
+	return sayKeys(a, store)
 }

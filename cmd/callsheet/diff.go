@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/record"
@@ -56,7 +57,7 @@ func (c *diffCmd) Run(a *app) error {
 			return err
 		}
 	case len(found) == 0:
-		a.out().Line("no difference: %d steps have the same status, args and output", len(one.Steps))
+		a.out().Line("no difference: %s with the same status, args and output", count.Of(len(one.Steps), "step"))
 	default:
 		show := a.out()
 		var rows [][]terminal.Cell

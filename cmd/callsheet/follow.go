@@ -35,23 +35,46 @@ func (c *watchCmd) Run(a *app) error {
 	defer cancel(nil)
 	go untilStopped(ctx, store, id, cancel)
 
-	feed, err := record.NewFeed(ctx, store, id)
+	sum, err := store.Summary(ctx, id)
 	if err != nil {
 		return stored(err)
 	}
-	out := a.out()
-	watch := out.Watch(feed.Plan())
-	err = follow(ctx, store, id, feed, watch)
-	watch.Close()
+	end := c.plan
+	if sum.Kind == record.KindAgent {
+		end = c.agent
+	}
+	ended, err := end(ctx, a, store, id)
 	switch {
 	case interrupted.Load():
 		return exit(exitInterrupted)
-	case errors.Is(err, errStopped):
-		err = nil
-	case err != nil:
+	case ended == nil || err != nil && !errors.Is(err, errStopped):
 		return stored(err)
 	}
-	return c.ended(a, store, id, out, watch)
+	return ended()
+}
+
+// plan follows the run of a plan. ended shows how things stand then.
+func (c *watchCmd) plan(ctx context.Context, a *app, store *journal.Store, id string) (ended func() error, err error) {
+	feed, err := record.NewFeed(ctx, store, id)
+	if err != nil {
+		return nil, err
+	}
+	out := a.out()
+	watch := out.Watch(feed.Plan())
+	defer watch.Close()
+	return func() error { return c.planEnded(a, store, id, out, watch) }, follow(ctx, store, id, feed.Take, watch.Observe)
+}
+
+// agent follows the run of an agent.
+func (c *watchCmd) agent(ctx context.Context, a *app, store *journal.Store, id string) (ended func() error, err error) {
+	feed, err := record.NewAgentFeed(ctx, store, id)
+	if err != nil {
+		return nil, err
+	}
+	out := a.out()
+	watch := out.WatchAgent()
+	defer watch.Close()
+	return func() error { return c.agentEnded(store, id, out) }, follow(ctx, store, id, feed.Take, watch.Observe)
 }
 
 // untilStopped cancels when nobody has the run open any more.
@@ -82,24 +105,42 @@ func untilStopped(ctx context.Context, store *journal.Store, id string, cancel c
 }
 
 // follow shows the records of a run as they come.
-func follow(ctx context.Context, store *journal.Store, id string, feed *record.Feed, watch *terminal.Watch) error {
+func follow[Event any](ctx context.Context, store *journal.Store, id string, take func(context.Context, journal.Entry) ([]Event, error), observe func(Event)) error {
 	for e, err := range store.Follow(ctx, id, 0) {
 		if err != nil {
 			return err
 		}
-		events, err := feed.Take(ctx, e)
+		events, err := take(ctx, e)
 		if err != nil {
 			return err
 		}
 		for _, ev := range events {
-			watch.Observe(ev)
+			observe(ev)
 		}
 	}
 	return nil
 }
 
-// ended shows how things stand now.
-func (c *watchCmd) ended(a *app, store *journal.Store, id string, out *terminal.Output, watch *terminal.Watch) error {
+// agentEnded shows how things stand now.
+func (c *watchCmd) agentEnded(store *journal.Store, id string, out *terminal.Output) error {
+	h, err := record.LoadAgent(context.Background(), store, id)
+	if err != nil {
+		return stored(err)
+	}
+	out.Line("run %s  %s", id, shown(&h.Summary))
+	agentEnd(out, h)
+	out.Line("head %s", h.Summary.Head.String())
+	switch h.Summary.Status {
+	case record.StatusOK:
+		return nil
+	case record.StatusWaiting:
+		return exit(exitPaused)
+	}
+	return exit(exitNotOK)
+}
+
+// planEnded shows how things stand now.
+func (c *watchCmd) planEnded(a *app, store *journal.Store, id string, out *terminal.Output, watch *terminal.Watch) error {
 	ctx := context.Background()
 	h, err := record.Load(ctx, store, id)
 	if err != nil {

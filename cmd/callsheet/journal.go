@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,9 +69,17 @@ func (f *journalFlag) openStored(a *app, c *config.Config) (*journal.Store, erro
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, refuse("there is no journal at %s; a run makes it", path)
 	}
-	store, err := journal.Open(path, journal.Options{})
-	if err != nil {
+	return openAt(path, journal.Options{})
+}
+
+// openAt opens the journal for a command that calls nothing.
+func openAt(path string, opt journal.Options) (*journal.Store, error) {
+	store, err := journal.Open(path, opt)
+	switch {
+	case errors.Is(err, journal.ErrForeign):
 		return nil, refuse("the journal cannot be opened: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("the journal cannot be opened: %w", err)
 	}
 	return store, nil
 }
@@ -105,7 +114,7 @@ func (f *storedFlags) find(ctx context.Context, a *app, prefix string) (*journal
 	}
 	id, err := store.Find(ctx, prefix)
 	if err != nil {
-		return nil, "", errors.Join(refusal{err}, store.Close())
+		return nil, "", errors.Join(stored(err), store.Close())
 	}
 	return store, id, nil
 }
@@ -113,7 +122,7 @@ func (f *storedFlags) find(ctx context.Context, a *app, prefix string) (*journal
 // theirs are the errors about a stored run for which the command line is to
 // blame: what it names is unknown, taken, used up or changed.
 var theirs = []error{
-	journal.ErrNoRun, journal.ErrAmbiguous, journal.ErrRemoved, journal.ErrRunTaken, journal.ErrRunExists, journal.ErrFinished, journal.ErrDecided,
+	journal.ErrNoRun, journal.ErrAmbiguous, journal.ErrRemoved, journal.ErrNeeded, journal.ErrRunTaken, journal.ErrRunExists, journal.ErrFinished, journal.ErrDecided,
 	record.ErrNotAPlan, record.ErrRehearsal, record.ErrNoReceipt, record.ErrChanged, record.ErrOver, record.ErrDigestsOnly, record.ErrNoAsk, record.ErrExpired, record.ErrNotLost,
 	record.ErrBadEdit, record.ErrSecretLiteral, record.ErrSecretOutput, record.ErrUnfit, run.ErrTooDeep,
 }

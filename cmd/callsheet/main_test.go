@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"errors"
 	"io"
 	"io/fs"
@@ -83,6 +84,29 @@ func TestScripts(t *testing.T) {
 				if looked == 0 {
 					ts.Fatalf("there is no file")
 				}
+			},
+			// sql DATABASE STATEMENT: changes a journal behind callsheet's back.
+			"sql": func(ts *testscript.TestScript, neg bool, args []string) {
+				db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+				ts.Check(err)
+				defer db.Close()
+				_, err = db.Exec(args[1])
+				ts.Check(err)
+			},
+			// ruin DATABASE NAME: overwrites the page where a table or an index begins.
+			"ruin": func(ts *testscript.TestScript, neg bool, args []string) {
+				path := ts.MkAbs(args[0])
+				db, err := sql.Open("sqlite", path)
+				ts.Check(err)
+				var page, size int64
+				ts.Check(db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = ?", args[1]).Scan(&page))
+				ts.Check(db.QueryRow("PRAGMA page_size").Scan(&size))
+				_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+				ts.Check(errors.Join(err, db.Close()))
+				f, err := os.OpenFile(path, os.O_WRONLY, 0)
+				ts.Check(err)
+				_, err = f.WriteAt(bytes.Repeat([]byte{0xa5}, int(size)), (page-1)*size)
+				ts.Check(errors.Join(err, f.Close()))
 			},
 			// lines FILE N: the file has exactly N lines.
 			"lines": func(ts *testscript.TestScript, neg bool, args []string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callsheet/callsheet/check"
 	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/policy"
 	"github.com/callsheet/callsheet/terminal"
@@ -55,7 +56,8 @@ func (c *policyCheckCmd) Run(a *app) error {
 	}
 	defer o.Close()
 	doc := o.Policy.Document()
-	a.out().Line("%s: the policy holds: base %s, %d rules, %d tests, judged against %d tools", cfg.File(), doc.Base, len(doc.Rules), len(doc.Cases), len(o.Set.Catalogue().All()))
+	a.out().Line("%s: the policy holds: base %s, %s, %s, judged against %s", cfg.File(), doc.Base,
+		count.Of(len(doc.Rules), "rule"), count.Of(len(doc.Cases), "test"), count.Of(len(o.Set.Catalogue().All()), "tool"))
 	a.out().Line("digest %s", o.Policy.Digest())
 	return nil
 }
@@ -105,7 +107,7 @@ func (c *policyTestCmd) Run(a *app) error {
 		if len(rows) > 0 {
 			a.out().Table([]string{"", "TEST", "TOOL", "WANT", "BUT"}, rows)
 		}
-		a.out().Line("%d tests, %d failed", len(results), failed)
+		a.out().Line("%s, %d failed", count.Of(len(results), "test"), failed)
 	}
 	if failed > 0 {
 		return exit(exitNotOK)

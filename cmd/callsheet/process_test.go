@@ -267,29 +267,63 @@ func TestHostile058_OneRunInTwoProcesses(t *testing.T) {
 			t.Errorf("callsheet %s: %s", strings.Join(args, " "), stderr)
 		}
 	}
-	watch := s.command("watch", id[:8])
+	told := s.watch(id[:8], "call             s slow")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	s.want("watched", told, "call ok call ok call ok run output 3 head")
+}
+
+// The run of an agent is watched like that of a plan.
+func TestWatchFollowsAnAgent(t *testing.T) {
+	s := newSheet(t, map[string]string{
+		"answer.json": `{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`,
+		"model.json": `[{"tool_calls": [{"name": "append", "arguments": {"word": "a"}}, {"name": "slow", "arguments": {}}]},
+			{"tool_calls": [{"name": "submit", "arguments": {"city": "Oslo"}}]}]`,
+	})
+	cmd := s.begin("agent", "--task", "x", "--schema", "answer.json", "--model", "scripted:model.json", "--quiet")
+	told := s.watch(s.id(), "call             1.2 slow")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	s.want("watched", told, "round call ok call ok round run submitted head")
+	over, _ := s.run(0, "watch", s.id())
+	s.want("watched when it is over", firsts(over), told)
+}
+
+// watch follows a run to its end, and lets the tool at the gate go on once that
+// line was seen. It returns the first words of the lines.
+func (s *sheet) watch(id, gate string) string {
+	s.t.Helper()
+	watch := s.command("watch", id)
 	lines, err := watch.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	if err := watch.Start(); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	seen := bufio.NewScanner(lines)
 	var told []string
 	for seen.Scan() {
-		told = append(told, strings.Fields(seen.Text())[0])
-		if seen.Text() == "call             s slow" {
+		told = append(told, seen.Text())
+		if seen.Text() == gate {
 			s.open() // what it sees is live
 		}
 	}
 	if err := watch.Wait(); err != nil {
-		t.Errorf("watch: %v", err)
+		s.t.Errorf("watch: %v", err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+	return firsts(strings.Join(told, "\n"))
+}
+
+// firsts are the first words of lines.
+func firsts(lines string) string {
+	var words []string
+	for line := range strings.Lines(lines) {
+		words = append(words, strings.Fields(line)[0])
 	}
-	s.want("watched", strings.Join(told, " "), "call ok call ok call ok run output 3 head")
+	return strings.Join(words, " ")
 }
 
 // A run that dies is not watched for ever.

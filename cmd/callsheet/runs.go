@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,15 +120,27 @@ func (c *rmCmd) Run(a *app) error {
 			return stored(err)
 		}
 	}
-	for _, id := range ids {
-		sum, err := store.Summary(ctx, id)
-		if err == nil {
-			err = store.Remove(ctx, id, "removed by "+record.Whoami())
+	for len(ids) > 0 {
+		var needed []string // by others, which may be among those that are removed now
+		var why error
+		for _, id := range ids {
+			sum, err := store.Summary(ctx, id)
+			if err == nil {
+				err = store.Remove(ctx, id, "removed by "+record.Whoami())
+			}
+			switch {
+			case errors.Is(err, journal.ErrNeeded):
+				needed, why = append(needed, id), err
+			case err != nil:
+				return stored(err)
+			default:
+				a.out().Line("removed %s, head %s", id, sum.Head.String())
+			}
 		}
-		if err != nil {
-			return stored(err)
+		if len(needed) == len(ids) {
+			return stored(why)
 		}
-		a.out().Line("removed %s, head %s", id, sum.Head.String())
+		ids = needed
 	}
 	return nil
 }

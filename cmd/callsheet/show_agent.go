@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/callsheet/callsheet/agent"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/terminal"
@@ -28,7 +29,7 @@ func (c *showCmd) agent(ctx context.Context, a *app, store *journal.Store, sum *
 	if h.Parent != "" {
 		out.Line("started by %s", h.Parent)
 	}
-	out.Line("%s", plural(len(h.Replies), "reply of the model", "replies of the model"))
+	out.Line("%s of the model", count.Of(len(h.Replies), "round"))
 	out.Line("")
 	short := func(v value.Value) string {
 		if v.IsZero() {
@@ -49,25 +50,26 @@ func (c *showCmd) agent(ctx context.Context, a *app, store *journal.Store, sum *
 		rows[i] = terminal.Cells(call.Step, call.Tool, call.Status(), strconv.Itoa(call.Made), short(call.Args), result)
 	}
 	out.Table([]string{"CALL", "TOOL", "STATUS", "MADE", "ARGS", "RESULT"}, rows)
-	if submission, ok := h.End.Get("submission"); ok {
-		out.Line("")
-		out.Line("submitted %s", submission.String())
-	}
-	if failed, ok := h.End.Get("error"); ok {
-		message, _ := failed.Get("message")
-		text, _ := message.Text()
-		out.Line("")
-		out.Line("failed: %s", text)
-	}
 	out.Line("")
+	if agentEnd(out, h) {
+		out.Line("")
+	}
 	return timeline(ctx, out, store, sum)
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// agentEnd shows what came of an agent's run, if it has ended.
+func agentEnd(out *terminal.Output, h *record.AgentHistory) bool {
+	if submission, ok := h.End.Get("submission"); ok {
+		out.Line("submitted %s", submission.String())
+		return true
 	}
-	return strconv.Itoa(n) + " " + many
+	failed, ok := h.End.Get("error")
+	if ok {
+		message, _ := failed.Get("message")
+		text, _ := message.Text()
+		out.Line("failed: %s", text)
+	}
+	return ok
 }
 
 // historyJSON is the run of an agent for programs: its calls, and its end when

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callsheet/callsheet/config"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
@@ -116,7 +117,7 @@ func progress(out *terminal.Output) func(episode.Progress) {
 			return
 		}
 		last = time.Now()
-		out.Line("read %d of %d files, %d of %d MB: %d episodes, %d transitions", p.Files, p.Of, p.Bytes>>20, p.TotalBytes>>20, p.Episodes, p.Transitions)
+		out.Line("read %d of %s, %d of %d MB: %s, %s", p.Files, count.Of(p.Of, "file"), p.Bytes>>20, p.TotalBytes>>20, count.Of(p.Episodes, "episode"), count.Of(p.Transitions, "transition"))
 	}
 }
 
@@ -280,7 +281,7 @@ func (c *worldBuildCmd) Run(a *app) error {
 			a.err().Line(format, args...)
 		}
 	}
-	say("looking for rules in %d turns of %d episodes", len(rec.Slices), len(rec.Episodes))
+	say("looking for rules in %s of %s", count.Of(len(rec.Slices), "turn"), count.Of(len(rec.Episodes), "episode"))
 	artifacts, report, err := build.Build(rec, &b, build.Options{NoRules: c.NoRules})
 	if err != nil {
 		return refuse("%w", err)
@@ -290,8 +291,8 @@ func (c *worldBuildCmd) Run(a *app) error {
 		return mended(err)
 	}
 	if !c.Quiet {
-		a.err().Line("%d episodes, %d turns (%d ambiguous, %d unreadable), %d actions; rules: %d supported, %d tentative, %d rejected",
-			report.Episodes, report.Turns, report.Ambiguous, report.Unreadable, report.Actions, report.Rules, report.Tentative, report.Rejected)
+		a.err().Line("%s, %s (%d ambiguous, %d unreadable), %s; rules: %d supported, %d tentative, %d rejected",
+			count.Of(report.Episodes, "episode"), count.Of(report.Turns, "turn"), report.Ambiguous, report.Unreadable, count.Of(report.Actions, "action"), report.Rules, report.Tentative, report.Rejected)
 	}
 	a.out().Line("%s", c.Output)
 	return leftOut(rec)

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/internal/number"
@@ -227,7 +228,7 @@ func answer(v value.Value) value.Value {
 // operands are the arguments in order.
 func (op *operation) operands(args value.Value) ([]*big.Rat, error) {
 	if args.Len() != op.args {
-		return nil, tool.Errorf("%s takes %d arguments, not %d", op.name, op.args, args.Len())
+		return nil, tool.Errorf("%s takes %s, not %d", op.name, count.Of(op.args, "argument"), args.Len())
 	}
 	type operand struct {
 		place int

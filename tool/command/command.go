@@ -51,6 +51,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/schema"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/tool/group"
@@ -475,7 +476,7 @@ func (p *program) outcome(ctx context.Context, end ending) (value.Value, error) 
 	base := filepath.Base(p.path)
 	switch {
 	case end.tooLarge:
-		return value.Value{}, &tool.Failure{Code: tool.CodeOutputTooLarge, Message: fmt.Sprintf("%s wrote more than %d bytes; it was stopped and its output dropped", base, p.MaxOutput)}
+		return value.Value{}, &tool.Failure{Code: tool.CodeOutputTooLarge, Message: fmt.Sprintf("%s wrote more than %s; it was stopped and its output dropped", base, count.Of(p.MaxOutput, "byte"))}
 	case end.stopped:
 		return value.Value{}, fmt.Errorf("%s was stopped before it ended: %w", base, ctx.Err())
 	case end.signal != 0:

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/tool"
 	"github.com/callsheet/callsheet/value"
 )
@@ -182,7 +183,7 @@ func (s *Source) unsent(ctx context.Context, err error) *tool.Failure {
 }
 
 func tooLarge(max int) *tool.Failure {
-	return &tool.Failure{Code: tool.CodeOutputTooLarge, Message: fmt.Sprintf("the output is longer than %d bytes and was cut off", max)}
+	return &tool.Failure{Code: tool.CodeOutputTooLarge, Message: fmt.Sprintf("the output is longer than %s and was cut off", count.Of(max, "byte"))}
 }
 
 // httpFailure reads an HTTP error that is no JSON-RPC: by 429 and 503 a server

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/callsheet/callsheet/internal/count"
 )
 
 // A pool keeps the sessions of a source and starts them when calls need them.
@@ -65,7 +67,7 @@ type restartError struct {
 }
 
 func (e *restartError) Error() string {
-	s := fmt.Sprintf("the server went away and was started again %d times within a minute; the next start is in %s", e.max, e.wait.Round(time.Second))
+	s := fmt.Sprintf("the server went away and was started again %s within a minute; the next start is in %s", count.Of(e.max, "time"), e.wait.Round(time.Second))
 	if e.max == 0 {
 		s = "the server went away, and restarts are off"
 	}

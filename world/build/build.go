@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 	"github.com/callsheet/callsheet/world/book"
@@ -72,7 +73,7 @@ func Build(rec *episode.Recording, c *book.Config, o Options) (*book.Artifacts, 
 	}
 	turns := collect(rec, a, r)
 	if len(turns) == 0 {
-		return nil, r, fmt.Errorf("there is no turn with a readable action in %d episodes; an action is an object with type, name or tool, or the name alone", len(rec.Episodes))
+		return nil, r, fmt.Errorf("there is no turn with a readable action in %s; an action is an object with type, name or tool, or the name alone", count.Of(len(rec.Episodes), "episode"))
 	}
 	a.ActionSchema.Actions = declare(turns)
 	r.Actions = len(a.ActionSchema.Actions)

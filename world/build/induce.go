@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 	"github.com/callsheet/callsheet/world/book"
@@ -127,7 +128,7 @@ func (g *group) refuse(format string, args ...any) {
 // alike is not determined.
 func (g *group) explain() {
 	if len(g.turns) < minSupport {
-		g.refuse("it was seen in %d turns, %d are needed", len(g.turns), minSupport)
+		g.refuse("it was seen in %s of %d that are needed", count.Of(len(g.turns), "turn"), minSupport)
 	}
 	at := 0
 	before := ""
@@ -275,7 +276,7 @@ func (g *group) change() {
 		}
 		switch {
 		case n < minSupport:
-			g.refuse("%s was known before %d of its turns, %d are needed", q, n, minSupport)
+			g.refuse("%s was known before %s of %d that are needed", q, count.Of(n, "turn"), minSupport)
 		case len(ideas) == 0:
 			g.refuse("nothing explains how %s changes", q)
 		case len(ideas) > 1:

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 )
@@ -279,7 +280,7 @@ func (r *reader) secrets(name string, eps []Episode) ([]string, error) {
 			}
 			for _, s := range r.o.Secrets(a) {
 				if len(s) < MinSecret {
-					return nil, &Fault{name, 0, fmt.Sprintf("event %s of action %q holds a secret of %d bytes, which is too short to be replaced wherever it stands; remove it by hand", ev.ID, a.Type, len(s))}
+					return nil, &Fault{name, 0, fmt.Sprintf("event %s of action %q holds a secret of %s, which is too short to be replaced wherever it stands; remove it by hand", ev.ID, a.Type, count.Of(len(s), "byte"))}
 				}
 				out = append(out, s)
 			}

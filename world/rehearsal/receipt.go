@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/callsheet/callsheet/call"
+	"github.com/callsheet/callsheet/internal/count"
 	"github.com/callsheet/callsheet/journal"
 	"github.com/callsheet/callsheet/machine"
 	"github.com/callsheet/callsheet/plan"
@@ -156,7 +157,7 @@ func (r *Receipt) Summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[w.way], w.noun))
 		}
 	}
-	return fmt.Sprintf("rehearsed on world %s (%s): of %d calls answered %s", r.World.Name, short(r.World.Digest), calls, strings.Join(parts, ", "))
+	return fmt.Sprintf("rehearsed on world %s (%s): of %s answered %s", r.World.Name, short(r.World.Digest), count.Of(calls, "call"), strings.Join(parts, ", "))
 }
 
 // shortDigest is how many characters of a digest people compare.
