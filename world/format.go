@@ -50,6 +50,15 @@ func Decode(text []byte, into any) error {
 	return fmt.Errorf("line %d: %w", line, misread{err})
 }
 
+// DecodeValue is [Decode] of a value that was parsed already: the error has no
+// line.
+func DecodeValue(v value.Value, into any) error {
+	if err := json.Unmarshal(v.AppendTo(nil), into, json.RejectUnknownMembers(true)); err != nil {
+		return misread{err}
+	}
+	return nil
+}
+
 // misread is an error of the decoder in the words of JSON: where it is, as a
 // pointer, and what is wrong there. Those of the decoder name Go's types.
 type misread struct{ err error }

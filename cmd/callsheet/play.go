@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/callsheet/callsheet/config"
@@ -83,7 +85,7 @@ func request(doc value.Value) (session.Request, error) {
 	if _, ok := doc.Get("action"); !ok {
 		doc = value.ObjectOf(value.Member{Key: "action", Value: doc})
 	}
-	err := world.Decode([]byte(doc.String()), &r)
+	err := world.DecodeValue(doc, &r)
 	return r, err
 }
 
@@ -143,6 +145,9 @@ func (a *app) refusedStep(ctx context.Context, err error) error {
 
 type worldPlayCmd struct{ sessionFlags }
 
+// playHelp is what may be typed.
+const playHelp = `an action as TYPE or TYPE {"arg": …}; :actions, :state, :quit`
+
 // maxLine bounds one line that a person types.
 const maxLine = 1 << 20
 
@@ -158,7 +163,7 @@ func (c *worldPlayCmd) Run(a *app) error {
 	defer b.Close()
 	defer s.Close()
 	out := a.out()
-	out.Line("%s, revision %d; an action as TYPE or TYPE {\"arg\": …}; :actions, :state, :quit", b.Manifest.Name, s.State().Revision)
+	out.Line("%s, revision %d; %s", b.Manifest.Name, s.State().Revision, playHelp)
 	in := bufio.NewScanner(a.stdin)
 	in.Buffer(nil, maxLine)
 	for a.prompt(out); in.Scan(); a.prompt(out) {
@@ -179,9 +184,15 @@ func (c *worldPlayCmd) Run(a *app) error {
 			}
 			continue
 		}
+		// What is meant for the prompt is no action, unless the world has it.
+		word := strings.Fields(line)[0]
+		if strings.HasPrefix(word, ":") || b.Engine.Action(word) == nil && slices.Contains([]string{"help", "?", "quit", "exit"}, word) {
+			out.Line("%s", playHelp)
+			continue
+		}
 		req, err := typedAction(line)
 		if err != nil {
-			out.Line("%s", err)
+			out.Line("%s; %s", err, playHelp)
 			continue
 		}
 		r, err := s.Step(ctx, req)
@@ -218,7 +229,7 @@ func typedAction(line string) (session.Request, error) {
 	if args = strings.TrimSpace(args); args != "" {
 		var err error
 		if doc, err = value.Parse([]byte(args)); err != nil {
-			return session.Request{}, err
+			return session.Request{}, fmt.Errorf("the arguments of %s: %w", name, err)
 		}
 	}
 	return request(value.ObjectOf(value.Member{Key: "type", Value: plain(name)}, value.Member{Key: "arguments", Value: doc}))

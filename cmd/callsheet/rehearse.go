@@ -79,7 +79,7 @@ func (c *rehearseCmd) Run(a *app) error {
 		return err
 	case interrupted.Load():
 		return exit(exitInterrupted)
-	case !report.OK():
+	case !report.OK() || !receipt.Counts:
 		return exit(exitNotOK)
 	}
 	return nil
@@ -185,7 +185,7 @@ func declare(c *config.Config, tools []string, b *book.Book) (*config.Opened, er
 		return nil, refuse("%w\n(a rehearsal starts no server: of its tools only those are known that the world has recorded, or a catalogue that --tools names)", err)
 	}
 	if len(o.Set.Catalogue().All()) == 0 {
-		return nil, refuse("there are no tools: the world has recorded no run that declares any; name a catalogue with --tools FILE")
+		return nil, refuse("there are no tools: only recorded runs of plans say which tools they had. Name a catalogue with --tools FILE; callsheet tools list --json --config FILE prints that of a configuration")
 	}
 	return o, nil
 }
@@ -312,7 +312,11 @@ func showReceipt(out *terminal.Output, r *rehearsal.Receipt) {
 		}
 	}
 	out.Line("%s", r.Summary())
-	if r.Counts {
+	switch {
+	case r.Counts && r.Run == "":
+		out.Line("every step is ok, and there is no receipt: nothing was recorded, so no run can require it")
+		return
+	case r.Counts:
 		out.Line("the receipt counts: callsheet run --require-rehearsal runs this plan with these tools under this policy")
 		return
 	}
@@ -333,6 +337,9 @@ func (f *rehearsalFlags) required(ctx context.Context, c *config.Config, store *
 	dir := f.World
 	if c != nil && c.Rehearsal.Required {
 		f.RequireRehearsal = true
+	}
+	if f.World != "" && !f.RequireRehearsal {
+		return nil, refuse("--world says on what a plan must have been rehearsed, and belongs to --require-rehearsal; this would run the plan on the real tools. callsheet rehearse runs it on a world")
 	}
 	if c != nil && dir == "" {
 		dir = c.Rehearsal.World

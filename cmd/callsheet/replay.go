@@ -80,6 +80,11 @@ func (a *app) reported(b *book.Book, r *replay.Report, output, promote string) e
 	if err := a.printDocument(r); err != nil {
 		return err
 	}
+	for i := range r.Cases {
+		for _, what := range r.Cases[i].Details {
+			a.err().Lines("callsheet: case "+r.Cases[i].CaseID+": ", what)
+		}
+	}
 	switch {
 	case promote != "" && !r.PromotionEligible:
 		a.err().Line("callsheet: not promoted: %s", strings.Join(r.Reasons, "; "))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/callsheet/callsheet/record"
 	"github.com/callsheet/callsheet/terminal"
 	"github.com/callsheet/callsheet/value"
+	"github.com/callsheet/callsheet/world/rehearsal"
 )
 
 type showCmd struct {
@@ -57,6 +59,11 @@ func (c *showCmd) Run(a *app) error {
 	}
 	out := a.out()
 	c.summary(out, &sum)
+	if sum.Kind == record.KindRehearsal {
+		if err := receiptOf(ctx, out, store, id); err != nil {
+			return err
+		}
+	}
 	for _, of := range []struct{ what, id string }{{"origin", h.Origin}, {"forked from", h.Forked}, {"started by", h.Parent}} {
 		if of.id != "" && of.id != id {
 			out.Line("%s %s", of.what, of.id)
@@ -72,6 +79,27 @@ func (c *showCmd) Run(a *app) error {
 	}
 	out.Line("")
 	return timeline(ctx, out, store, &sum)
+}
+
+// receiptOf shows what a rehearsal was and what it is worth. One that did not end
+// has no receipt.
+func receiptOf(ctx context.Context, out *terminal.Output, store *journal.Store, id string) error {
+	out.Line("what follows was answered from a world, and nothing was called")
+	kept, err := record.Receipt(ctx, store, id)
+	if errors.Is(err, record.ErrNoReceipt) {
+		out.Line("it has no receipt, for it did not end")
+		return nil
+	}
+	if err != nil {
+		return stored(err)
+	}
+	receipt, err := rehearsal.ParseReceipt(kept)
+	if err != nil {
+		return err
+	}
+	receipt.Run = id
+	showReceipt(out, receipt)
+	return nil
 }
 
 func (c *showCmd) summary(out *terminal.Output, sum *journal.Summary) {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/callsheet/callsheet/config"
@@ -49,7 +50,7 @@ func (a *app) printDocument(doc any) error {
 // mended makes a refusal of an error that whoever named a worldbook, a session or
 // an output can mend; the others are the harness's own.
 func mended(err error) error {
-	for _, t := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, book.ErrIntegrity, book.ErrInside, session.ErrOtherWorld} {
+	for _, t := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, syscall.ENOTDIR, book.ErrIntegrity, book.ErrInside, session.ErrOtherWorld, session.ErrNoSession} {
 		if errors.Is(err, t) {
 			return refusal{err}
 		}
@@ -127,7 +128,13 @@ func (a *app) faults(rec *episode.Recording) {
 		a.err().Lines("callsheet: ", f.Error())
 	}
 	for _, name := range rec.Silent {
-		a.err().Line("callsheet: %s: there is no action in it, so no world can be made of it", name)
+		hint := ""
+		switch strings.ToLower(filepath.Ext(name)) {
+		case ".json", ".jsonl", ".ndjson":
+		default:
+			hint = "; it was read as text with roles: what is JSON needs a name that ends in .json or .jsonl"
+		}
+		a.err().Line("callsheet: %s: there is no action in it, so no world can be made of it%s", name, hint)
 	}
 }
 
@@ -399,6 +406,13 @@ func (c *worldInspectCmd) Run(a *app) error {
 		if err != nil {
 			return err
 		}
+		if b.Engine.Action(c.Action) == nil {
+			var known []string
+			for _, spec := range b.Summary().Actions {
+				known = append(known, spec.Name)
+			}
+			a.err().Line("callsheet: the worldbook declares no action %q; it has %s", c.Action, strings.Join(known, ", "))
+		}
 		return a.printDocument(b.Engine.Retrieve(c.Action, initial, true).View())
 	case c.Search != "":
 		hits, err := b.Search(context.Background(), c.Search, []string{"rule"}, maxFound)
@@ -410,5 +424,6 @@ func (c *worldInspectCmd) Run(a *app) error {
 		}
 		return a.printDocument(hits)
 	}
+	a.err().Line("worldbook %s: intact", b.Digest())
 	return a.printDocument(b.Summary())
 }

@@ -295,6 +295,9 @@ func (b *Book) read(name string) ([]byte, error) {
 
 func readBounded(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: it has no %s, so it is no worldbook", ErrIntegrity, name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrIntegrity, err)
 	}

@@ -78,10 +78,10 @@ func (p *Patch) Apply(a *Artifacts) (*Artifacts, error) {
 		case "state_fields":
 			out.StateSchema.Fields, err = edit(e, out.StateSchema.Fields, func(x *world.StateField) string { return x.Path })
 		default:
-			err = fmt.Errorf("there is no collection %q", e.Collection)
+			err = fmt.Errorf("there is no collection of this name; there are rules, invariants, renderers, demonstrations, notes, actions and state_fields")
 		}
 		if err != nil {
-			return nil, world.Faultf(world.ValueError, "edit %d: %v", i, err)
+			return nil, world.Faultf(world.ValueError, "edit %d (%s %q): %v", i, e.Collection, e.Key, err)
 		}
 	}
 	return &out, nil
@@ -98,22 +98,22 @@ func edit[T any](e *Edit, xs []T, id func(*T) string) ([]T, error) {
 	none := e.Value.IsZero() || e.Value.IsNull()
 	switch {
 	case e.Operation == "add" && at >= 0:
-		return nil, fmt.Errorf("%s %q is there already", e.Collection, e.Key)
+		return nil, fmt.Errorf("it is there already")
 	case (e.Operation == "replace" || e.Operation == "remove") && at < 0:
-		return nil, fmt.Errorf("%s %q is not there", e.Collection, e.Key)
+		return nil, fmt.Errorf("it is not there")
 	case e.Operation == "remove":
 		if !none {
-			return nil, fmt.Errorf("removing %s %q takes no value", e.Collection, e.Key)
+			return nil, fmt.Errorf("removing takes no value")
 		}
 		return slices.Delete(slices.Clone(xs), at, at+1), nil
 	case e.Operation != "add" && e.Operation != "replace":
 		return nil, fmt.Errorf("operation %q is not add, replace or remove", e.Operation)
 	case none:
-		return nil, fmt.Errorf("%s of %s %q needs a value", e.Operation, e.Collection, e.Key)
+		return nil, fmt.Errorf("%s needs a value", e.Operation)
 	}
 	var x T
-	if err := world.Decode(e.Value.AppendTo(nil), &x); err != nil {
-		return nil, err
+	if err := world.DecodeValue(e.Value, &x); err != nil {
+		return nil, fmt.Errorf("value: %w", err)
 	}
 	if id(&x) != e.Key {
 		return nil, fmt.Errorf("the value is %q, the key says %q", id(&x), e.Key)

@@ -44,6 +44,7 @@ func Outside(path string) error {
 	if err != nil {
 		return err
 	}
+	whole := true // the path is there
 	for {
 		real, err := filepath.EvalSymlinks(at)
 		if err == nil {
@@ -57,10 +58,17 @@ func Outside(path string) error {
 		if up == at {
 			return err
 		}
-		at = up
+		at, whole = up, false
+	}
+	begin := at
+	if !whole {
+		begin = ""
 	}
 	for {
 		if isPackage(at) {
+			if at == begin {
+				return fmt.Errorf("%s is a worldbook: %w; choose another place", path, ErrInside)
+			}
 			return fmt.Errorf("%s is inside the worldbook %s: %w; choose another place", path, at, ErrInside)
 		}
 		up := filepath.Dir(at)

@@ -121,6 +121,25 @@ func TestABankIsInduced(t *testing.T) {
 	}
 }
 
+// One recording is one witness, however often it is there: what it says alone is
+// tentative, and a copy of it that is written otherwise holds nothing against it.
+func TestACopyOfARecordingIsNoWitness(t *testing.T) {
+	one := bank(rand.New(rand.NewPCG(1, 2)), 1, 40, false)
+	var copies [][][2]string
+	for i := range 8 {
+		var e [][2]string
+		for _, turn := range one[0] {
+			e = append(e, [2]string{strings.ReplaceAll(turn[0], ":", ":"+strings.Repeat(" ", i)), turn[1]})
+		}
+		copies = append(copies, e)
+	}
+	_, alone := built(t, record(t, one...))
+	_, many := built(t, record(t, copies...))
+	if alone.Rules != 0 || alone.Tentative == 0 || many.Rules != 0 || many.Tentative != alone.Tentative {
+		t.Errorf("alone %+v, copied %+v; want the same tentative rules and none that is supported", alone, many)
+	}
+}
+
 func TestKeysThatAreThereAreInduced(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var eps [][][2]string

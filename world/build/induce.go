@@ -1,7 +1,9 @@
 package build
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -57,10 +59,11 @@ type inducer struct {
 // induce adds the rules that the turns determine, and the state that they need.
 func induce(turns []*turn, a *book.Artifacts, o Options, r *Report) {
 	in := &inducer{train: map[int]bool{}, held: map[int]bool{}, byTurn: map[*turn]*group{}, byAction: map[string][]*group{}, turns: turns, maps: map[string]bool{}}
-	n := len(a.Episodes)
-	for i := range n {
+	distinct := unlike(turns, len(a.Episodes))
+	n := len(distinct)
+	for k, i := range distinct {
 		// Every so many, and with few episodes the last.
-		if n >= 2 && (i%o.Holdout == o.Holdout-1 || n < o.Holdout && i == n-1) {
+		if n >= 2 && (k%o.Holdout == o.Holdout-1 || n < o.Holdout && k == n-1) {
 			in.held[i] = true
 		} else {
 			in.train[i] = true
@@ -79,6 +82,32 @@ func induce(turns []*turn, a *book.Artifacts, o Options, r *Report) {
 		in.separate(name)
 	}
 	in.emit(a, r)
+}
+
+// unlike are the episodes, by index, of which none says just what an earlier one
+// does: a recording that is there twice, written otherwise, is not its own witness.
+func unlike(turns []*turn, episodes int) []int {
+	sums := make([]hash.Hash, episodes)
+	for _, t := range turns {
+		if sums[t.epIndex] == nil {
+			sums[t.epIndex] = sha256.New()
+		}
+		for _, part := range []string{t.action.Type, t.action.Arguments.String(), string(t.outcome), t.text} {
+			fmt.Fprintf(sums[t.epIndex], "%d:%s", len(part), part)
+		}
+	}
+	var out []int
+	seen := map[string]bool{}
+	for i, h := range sums {
+		if h == nil {
+			continue
+		}
+		if key := string(h.Sum(nil)); !seen[key] {
+			seen[key] = true
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // group sorts the turns that are clear into branches.

@@ -78,7 +78,7 @@ func parse(name string, data []byte, progress func(read int)) ([]Episode, error)
 	for i := range eps {
 		eps[i].Metadata = extend(eps[i].Metadata,
 			value.Member{Key: "source_sha256", Value: value.MustText(strings.TrimPrefix(source, "src_"))},
-			value.Member{Key: "source_locator", Value: textOf(name)})
+			value.Member{Key: "source_locator", Value: textOf(filepath.Base(name))})
 	}
 	return eps, nil
 }

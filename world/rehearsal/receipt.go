@@ -20,16 +20,21 @@ import (
 // A Receipt says what was rehearsed, on what, and how each step went. It is kept
 // with the rehearsal, and a real run may require one that counts.
 type Receipt struct {
-	Run       string   `json:"-"`         // id of the rehearsal; "" when it was not recorded
-	Plan      string   `json:"plan"`      // digest
-	Catalogue string   `json:"catalogue"` // digest of the tools that the plan uses
-	Policy    string   `json:"policy"`    // digest of what the gate decides by
-	World     World    `json:"world"`
-	Agent     bool     `json:"agent_allowed"`
-	Steps     []Played `json:"steps"`
-	Answers   string   `json:"answers"` // digest of the steps and their provenance
-	Counts    bool     `json:"counts"`
-	Reasons   []string `json:"reasons"` // why it does not count
+	Run       string `json:"-"`         // id of the rehearsal; "" when it was not recorded
+	Plan      string `json:"plan"`      // digest
+	Catalogue string `json:"catalogue"` // digest of the tools that the plan uses
+	Policy    string `json:"policy"`    // digest of what the gate decides by
+	World     World  `json:"world"`
+	Agent     bool   `json:"agent_allowed"`
+
+	// Initial is the state that rules began with because somebody said so; null
+	// without one. What follows from it nobody has seen.
+	Initial value.Value `json:"initial_state"`
+
+	Steps   []Played `json:"steps"`
+	Answers string   `json:"answers"` // digest of the steps and their provenance
+	Counts  bool     `json:"counts"`
+	Reasons []string `json:"reasons"` // why it does not count
 }
 
 // World names a worldbook.
@@ -71,7 +76,11 @@ func (s *Stage) receipt(p *plan.Plan, c *tool.Catalogue, o PerformOptions, repor
 	r := &Receipt{
 		Plan: p.Digest().String(), Catalogue: CatalogueDigest(p, c).String(), Policy: o.Record.Policy.String(), Agent: o.AllowAgent,
 		World:   World{Digest: s.b.Digest(), Name: s.b.Manifest.Name, Status: string(s.b.Manifest.Status())},
+		Initial: value.NullValue(),
 		Reasons: []string{},
+	}
+	if s.o.Initial != nil {
+		r.Initial = s.o.Initial.Value()
 	}
 	for i := range report.Steps {
 		step := &report.Steps[i]
@@ -120,8 +129,8 @@ func (r *Receipt) Value() value.Value { return asValue(r) }
 // ParseReceipt reads what [Receipt.Value] wrote. A receipt that is not what its
 // own digest says is an error.
 func ParseReceipt(v value.Value) (*Receipt, error) {
-	r := &Receipt{}
-	if err := world.Decode([]byte(v.String()), r); err != nil {
+	r := &Receipt{Initial: value.NullValue()}
+	if err := world.DecodeValue(v, r); err != nil {
 		return nil, fmt.Errorf("receipt of a rehearsal: %w", err)
 	}
 	if got := r.answers().Digest().String(); got != r.Answers {
@@ -157,7 +166,32 @@ func (r *Receipt) Summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n[w.way], w.noun))
 		}
 	}
-	return fmt.Sprintf("rehearsed on world %s (%s): of %s answered %s", r.World.Name, short(r.World.Digest), count.Of(calls, "call"), strings.Join(parts, ", "))
+	text := fmt.Sprintf("rehearsed on world %s (%s): of %s answered %s", r.World.Name, short(r.World.Digest), count.Of(calls, "call"), strings.Join(parts, ", "))
+	if given := r.given(); given != "" {
+		text += "; the state to begin with was given, not recorded: " + given
+	}
+	return text
+}
+
+// maxGiven is how much of a given state a summary shows, in code points.
+const maxGiven = 200
+
+// given is what was said of the state that rules began with, "" if nothing was.
+func (r *Receipt) given() string {
+	if r.Initial.IsNull() {
+		return ""
+	}
+	var ms []value.Member
+	for _, name := range world.Namespaces {
+		if v, ok := r.Initial.Get(name); ok && v.Len() > 0 {
+			ms = append(ms, value.Member{Key: name, Value: v})
+		}
+	}
+	text := []rune(value.ObjectOf(ms...).String())
+	if len(text) > maxGiven {
+		text = append(text[:maxGiven], '…')
+	}
+	return string(text)
 }
 
 // shortDigest is how many characters of a digest people compare.

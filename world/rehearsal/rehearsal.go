@@ -178,6 +178,9 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 		why = serr.Error()
 	case rule == nil || !e.Templated(rule):
 		why = "no rule that says what is returned applies"
+		if r, path := unknown(e, working, a); r != nil {
+			why += ": rule " + r.ID + " would have to know " + path + ", and no state to begin with says it"
+		}
 	case r.blind && readsState(rule):
 		why = "rule " + rule.ID + " reads the state, which is not known after an effect that no rule explains"
 	}
@@ -218,6 +221,33 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 		return ans, err.Error(), nil
 	}
 	return ans, "", nil
+}
+
+// unknown is the first rule of an action that compares something that the state
+// does not have, and what that is; nil without one.
+func unknown(e *engine.Engine, s state.State, a world.Action) (r *world.Rule, path string) {
+	if c, err := e.Canonical(a); err == nil {
+		a = c
+	}
+	for _, r := range e.RulesOf(a.Type) {
+		if !e.Eligible(r, s, true) {
+			continue
+		}
+		for i := range r.Conditions {
+			r.Conditions[i].Leaves(func(l *world.Condition) bool {
+				for _, o := range []*world.Operand{&l.Left, l.Right} {
+					if path == "" && s.Missing(o, a) {
+						path = *o.Path
+					}
+				}
+				return path == ""
+			})
+			if path != "" {
+				return r, path
+			}
+		}
+	}
+	return nil, ""
 }
 
 // shape gives an observation the form that the outputs of the tool have: a text

@@ -215,6 +215,16 @@ func TestRulesAndThenTheAgent(t *testing.T) {
 	}
 }
 
+// Why a rule does not apply is said where it is that the state is not known.
+func TestAMissNamesWhatARuleWouldHaveToKnow(t *testing.T) {
+	empty := state.Empty()
+	r := begin(t, demo(t), Options{Initial: &empty})
+	a, err := r.Answer(t.Context(), "withdraw", value.MustParse(`{"amount":20}`))
+	if err != nil || a.Failure == nil || !strings.Contains(a.Failure.Message, "rule withdraw_success would have to know world.balance, and no state to begin with says it") {
+		t.Errorf("%+v, %v", a.Failure, err)
+	}
+}
+
 type agentFunc func(context.Context, *session.Turn) (*session.Prediction, error)
 
 func (f agentFunc) Predict(ctx context.Context, t *session.Turn) (*session.Prediction, error) {

@@ -98,6 +98,11 @@ type CaseResult struct {
 	ExpectedSteps   int      `json:"expected_steps"`
 	Errors          []string `json:"errors"`
 	RuleIDs         []string `json:"rule_ids"`
+
+	// Details say of each mismatch and of what was never observed what the report,
+	// whose texts are those of the format, does not: what was expected and what
+	// came, or which path is unknown.
+	Details []string `json:"-"`
 }
 
 // Passed reports whether there were cases and all of them passed.

@@ -11,11 +11,13 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/callsheet/callsheet/value"
@@ -213,8 +215,10 @@ func playCase(ctx context.Context, b *book.Book, c *Case) (r CaseResult, err err
 		step := &c.Steps[i]
 		r.AttemptedSteps++
 		if !c.InitialStateComplete {
-			if err := observed(b.Engine, s.State(), step.Action, absent); err != nil {
+			path, err := observed(b.Engine, s.State(), step.Action, absent)
+			if err != nil {
 				fault(err)
+				r.Details = append(r.Details, fmt.Sprintf("step %d: nothing says what is at %s; put it into initial_state, or into known_absent_paths if there is nothing", i+1, path))
 				break
 			}
 		}
@@ -252,8 +256,9 @@ func playCase(ctx context.Context, b *book.Book, c *Case) (r CaseResult, err err
 }
 
 func (r *CaseResult) compare(n int, want *Step, got *session.Result) error {
-	mismatch := func(format string, args ...any) {
-		r.Errors = append(r.Errors, fmt.Sprintf("step %d: ", n)+fmt.Sprintf(format, args...))
+	mismatch := func(what, wanted, had string) {
+		r.Errors = append(r.Errors, fmt.Sprintf("step %d: %s", n, what))
+		r.Details = append(r.Details, fmt.Sprintf("step %d: %s: expected %s, got %s", n, what, wanted, had))
 	}
 	same := got.Observation == want.ExpectedObservation
 	if want.ObservationMatch == "json" {
@@ -268,25 +273,31 @@ func (r *CaseResult) compare(n int, want *Step, got *session.Result) error {
 		same = python.Equal(a, b)
 	}
 	if !same {
-		mismatch("observation mismatch")
+		mismatch("observation mismatch", strconv.Quote(want.ExpectedObservation), strconv.Quote(got.Observation))
 	}
 	if want.ExpectedOutcome != nil && got.Outcome != *want.ExpectedOutcome {
-		mismatch("outcome mismatch")
+		mismatch("outcome mismatch", string(*want.ExpectedOutcome), string(got.Outcome))
 	}
 	for path, v := range want.ExpectedState.Members() {
-		if have, ok := got.State.Get(path); !ok || !python.Equal(have, v) {
-			mismatch("state mismatch at %s", path)
+		have, ok := got.State.Get(path)
+		if ok && python.Equal(have, v) {
+			continue
 		}
+		text := "nothing"
+		if ok {
+			text = have.String()
+		}
+		mismatch("state mismatch at "+path, v.String(), text)
 	}
 	return nil
 }
 
-// observed refuses a step that would depend on what was never observed: a
+// observed refuses a step that would depend on what was never observed, at path: a
 // missing path is unknown unless the case says that it is absent.
-func observed(e *engine.Engine, s state.State, a world.Action, absent map[string]bool) error {
+func observed(e *engine.Engine, s state.State, a world.Action, absent map[string]bool) (path string, err error) {
 	working, _, err := s.Advance()
 	if err != nil {
-		return err
+		return "", err
 	}
 	working.Step = s.Step
 	if spec := e.Action(a.Type); spec != nil {
@@ -296,40 +307,42 @@ func observed(e *engine.Engine, s state.State, a world.Action, absent map[string
 		if !e.Eligible(r, working, false) {
 			continue
 		}
-		unknown, fails := false, false
+		path, fails := "", false // the first path that is unknown
 		for i := range r.Conditions {
 			c := &r.Conditions[i]
-			missing := false
+			missing := ""
 			c.Leaves(func(l *world.Condition) bool {
 				for _, o := range []*world.Operand{&l.Left, l.Right} {
-					missing = missing || working.Missing(o, a) && !absent[*o.Path]
+					if missing == "" && working.Missing(o, a) && !absent[*o.Path] {
+						missing = *o.Path
+					}
 				}
-				return !missing
+				return missing == ""
 			})
-			if missing {
-				unknown = true
+			if missing != "" {
+				path = cmp.Or(path, missing)
 			} else if !working.Holds(c, a) {
 				fails = true
 			}
 		}
-		if unknown && !fails {
-			return world.Faultf(world.ValueError, "Rule %s requires unobserved state; replay cannot establish applicability", r.ID)
+		if path != "" && !fails {
+			return path, world.Faultf(world.ValueError, "Rule %s requires unobserved state; replay cannot establish applicability", r.ID)
 		}
 		if fails {
 			continue
 		}
 		effects, err := working.Resolve(r.Effects, a)
 		if err != nil {
-			return err
+			return "", err
 		}
 		for _, m := range effects {
 			adds := m.Op == world.Increment || m.Op == world.Decrement || m.Op == world.Append
 			if adds && !working.Has(state.ParsePath(m.Path)) && !absent[m.Path] {
-				return world.Faultf(world.ValueError, "Rule %s updates unobserved state at %s", r.ID, m.Path)
+				return m.Path, world.Faultf(world.ValueError, "Rule %s updates unobserved state at %s", r.ID, m.Path)
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // Promote writes a validated copy of the worldbook, with the report in it, to a

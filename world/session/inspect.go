@@ -47,7 +47,7 @@ func Inspect(ctx context.Context, dir string) (info Info, err error) {
 func begun(ctx context.Context, db *sql.DB, dir string) error {
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'").Scan(&n); err != nil {
-		return fmt.Errorf("session %s: %w", dir, err)
+		return fmt.Errorf("session %s: %w", dir, foreign(err))
 	}
 	if n == 0 {
 		return fmt.Errorf("session %s was never begun: %w", dir, fs.ErrNotExist)

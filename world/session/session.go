@@ -43,6 +43,9 @@ import (
 // did, and the step may be made again.
 var ErrConflict = errors.New("the session has another writer")
 
+// ErrNoSession is a file that is in the place of a session and is none.
+var ErrNoSession = errors.New("not the file of a session")
+
 // ErrOtherWorld is what a session answers that was played on another worldbook.
 var ErrOtherWorld = errors.New("the session belongs to another worldbook")
 
@@ -153,10 +156,10 @@ func Open(ctx context.Context, dir string, b *book.Book, o Options) (*Session, e
 		return nil, err
 	}
 	if b.Manifest.Status() == book.Candidate && !o.AllowUnvalidated {
-		return nil, world.Faultf(world.ValueError, "worldbook %s is a candidate: replay it and promote it, or allow unvalidated worldbooks", b.Dir())
+		return nil, world.Faultf(world.ValueError, "worldbook %s is a candidate: replay it and promote it, or allow unvalidated worldbooks (--allow-unvalidated)", b.Dir())
 	}
 	if k := b.Manifest.Kind(); !exists && o.Initial == nil && (k == book.Reconstructed || k == book.Ablated) {
-		return nil, world.Faultf(world.ValueError, "worldbook %s is rebuilt from traces: a new session needs an initial state, for the schema's defaults are no evidence", b.Dir())
+		return nil, world.Faultf(world.ValueError, "worldbook %s is rebuilt from traces: a new session needs an initial state (--initial-state), for the schema's defaults are no evidence", b.Dir())
 	}
 	initial := state.State{}
 	if o.Initial != nil {
@@ -177,7 +180,7 @@ func Open(ctx context.Context, dir string, b *book.Book, o Options) (*Session, e
 	}
 	s := &Session{book: b, o: o, dir: dir}
 	if err := s.open(ctx, file, initial); err != nil {
-		return nil, errors.Join(fmt.Errorf("session %s: %w", dir, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("session %s: %w", dir, foreign(err)), s.Close())
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world/engine"
@@ -54,6 +55,14 @@ func (s *Session) begin(ctx context.Context) (*transaction, error) {
 func busy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_BUSY || e.Code()&0xff == lib.SQLITE_LOCKED)
+}
+
+// foreign is ErrNoSession for an error that says that the file is no database.
+func foreign(err error) error {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_NOTADB {
+		return fmt.Errorf("%w: %w", ErrNoSession, err)
+	}
+	return err
 }
 
 // conflict is ErrConflict for an error that says that another writer has the lock.
