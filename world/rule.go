@@ -113,8 +113,19 @@ func WithoutNulls(v value.Value) value.Value {
 }
 
 // NormalizePath turns a["k"], a['k'] and a[k] into a.k; other paths are taken
-// as they are.
+// as they are. What it gives it would give back: brackets inside brackets are not
+// left for a second look, which would see another path than the first.
 func NormalizePath(path string) string {
+	for {
+		next := unbracket(path)
+		if next == path {
+			return path
+		}
+		path = next
+	}
+}
+
+func unbracket(path string) string {
 	if !strings.Contains(path, "[") {
 		return path
 	}

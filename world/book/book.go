@@ -36,10 +36,11 @@ import (
 // refused with.
 var ErrIntegrity = errors.New("the worldbook is not intact")
 
-// Files that the manifest is checked against.
+// Files that say how the package was made; the manifest is checked against them.
 const (
-	configFile = "construction/config.json"
-	reportFile = "validation/replay.json"
+	artifactsFile = "construction/artifacts.json"
+	configFile    = "construction/config.json"
+	reportFile    = "validation/replay.json"
 )
 
 // maxManifest bounds manifest.json, which is read before anything is verified:
@@ -348,13 +349,13 @@ func (b *Book) Summary() Summary {
 // Artifacts reads what the package was compiled from, and how, and checks that
 // they are those its manifest names.
 func (b *Book) Artifacts() (*Artifacts, *Config, error) {
-	text, err := b.read("construction/artifacts.json")
+	text, err := b.read(artifactsFile)
 	if err != nil {
 		return nil, nil, err
 	}
 	var a Artifacts
 	if err := world.Decode(text, &a); err != nil {
-		return nil, nil, fmt.Errorf("construction/artifacts.json: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", artifactsFile, err)
 	}
 	if text, err = b.read(configFile); err != nil {
 		return nil, nil, err

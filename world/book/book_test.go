@@ -159,16 +159,18 @@ func TestAManifestMustAgreeWithItsPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for old, c := range map[string]struct{ with, want string }{
-		`"schema_version": "1.1"`:               {`"schema_version": "9"`, `the schema version is "9"`},
-		`"name": "Trace2Env Ledger Demo"`:       {`"name": "Production"`, `name is "Production"`},
-		`"environment_id": "demo.ledger",`:      {`"environment_id": "prod",`, `environment_id is "prod"`},
-		`"description": "A tiny`:                {`"description": "The`, "description"},
-		`"tool",`:                               {`"tools",`, "domains"},
-		`"min_rule_confidence": 0.55`:           {`"min_rule_confidence": 0.0`, `min_rule_confidence is "0"`},
-		`"construction_kind": "authored"`:       {`"construction_kind": "ablated"`, "construction_kind"},
-		`"validation_status": "authored"`:       {`"validation_status": "validated"`, "validation_status is validated"},
-		"\"validation_status\": \"authored\"\n": {"\"validation_status\": \"blessed\"\n", `"blessed"`},
-		`"config_digest": "`:                    {`"config_digest": "0`, "config_digest"},
+		`"schema_version": "1.1"`:                {`"schema_version": "9"`, `the schema version is "9"`},
+		`"name": "Trace2Env Ledger Demo"`:        {`"name": "Production"`, `name is "Production"`},
+		`"environment_id": "demo.ledger",`:       {`"environment_id": "prod",`, `environment_id is "prod"`},
+		`"description": "A tiny`:                 {`"description": "The`, "description"},
+		`"tool",`:                                {`"tools",`, "domains"},
+		`"min_rule_confidence": 0.55`:            {`"min_rule_confidence": 0.0`, `min_rule_confidence is "0"`},
+		`"construction_kind": "authored"`:        {`"construction_kind": "ablated"`, "construction_kind"},
+		`"validation_status": "authored"`:        {`"validation_status": "validated"`, "validation_status is validated"},
+		"\"validation_status\": \"authored\"\n":  {"\"validation_status\": \"blessed\"\n", `"blessed"`},
+		`"environment_id": "demo.ledger"` + "\n": {`"environment_id": "other"` + "\n", "scope_context"},
+		`"tenant_scope": null`:                   {`"tenant_scope": "x"`, "tenant_scope"},
+		`"config_digest": "`:                     {`"config_digest": "0`, "config_digest"},
 	} {
 		dir := filepath.Join(t.TempDir(), "copy")
 		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {

@@ -3,6 +3,7 @@ package book
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +102,24 @@ func (m *Manifest) agrees(c *Config, report value.Value) error {
 		if f.is != f.want {
 			return fmt.Errorf("%w: the manifest's %s is %q, and construction/config.json says %q", ErrIntegrity, f.what, f.is, f.want)
 		}
+	}
+	tenant := ""
+	if c.TenantScope != nil {
+		tenant = *c.TenantScope
+	}
+	if is := m.text("tenant_scope"); is != tenant {
+		return fmt.Errorf("%w: the manifest's tenant_scope is %q, and construction/config.json says %q", ErrIntegrity, is, tenant)
+	}
+	context, err := c.Context()
+	if err != nil {
+		return err
+	}
+	scope := map[string]string{}
+	for _, e := range context {
+		scope[e.Key] = e.Value
+	}
+	if is := m.Scope(); !maps.Equal(is, scope) {
+		return fmt.Errorf("%w: the manifest's scope_context is %v, and construction/config.json says %v", ErrIntegrity, is, scope)
 	}
 	want := Candidate
 	if c.ConstructionKind == Authored {

@@ -233,7 +233,7 @@ func (w *writer) all(a *Artifacts, c *Config, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	w.document("construction/artifacts.json", a)
+	w.document(artifactsFile, a)
 	w.document(configFile, c)
 	lines(w, "candidates/rules.jsonl", a.Rules)
 	lines(w, "evidence/episodes.jsonl", a.Episodes)
@@ -281,6 +281,9 @@ func (w *writer) all(a *Artifacts, c *Config, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := w.readsBack(m); err != nil {
+		return err
+	}
 	m.Files = w.hashes
 	text, err := world.AppendDocument(nil, m)
 	if err != nil {
@@ -288,6 +291,24 @@ func (w *writer) all(a *Artifacts, c *Config, o WriteOptions) error {
 	}
 	w.file("manifest.json", text)
 	return w.err
+}
+
+// readsBack refuses artifacts that are others once they are written and read: the
+// package could never be patched or promoted.
+func (w *writer) readsBack(m *Manifest) error {
+	text, err := os.ReadFile(filepath.Join(w.stage, filepath.FromSlash(artifactsFile)))
+	if err != nil {
+		return err
+	}
+	var a Artifacts
+	if err := world.Decode(text, &a); err != nil {
+		return world.Faultf(world.ValueError, "what was written cannot be read: %s: %v", artifactsFile, err)
+	}
+	digest, err := a.Digest()
+	if err == nil && digest != m.ArtifactDigest() {
+		return world.Faultf(world.ValueError, "what was written reads as something else: the artifact digest is %s, and was %s", digest, m.ArtifactDigest())
+	}
+	return err
 }
 
 func manifest(a *Artifacts, c *Config, scope world.Scope, o WriteOptions) (*Manifest, error) {

@@ -54,6 +54,8 @@ func (c checker) field(path string) (*field, string, error) {
 		}
 		normal = state.ReplaceTokens(path, "__key__")
 	}
+	// As it will be followed: an argument may have put brackets into it.
+	normal = state.ParsePath(normal).String()
 	if strings.ContainsAny(normal, "{}") || normal == "" || strings.HasPrefix(normal, ".") || strings.HasSuffix(normal, ".") || strings.Contains(normal, "..") {
 		return nil, "", world.Faultf(world.ValueError, "Invalid state path: %s", path)
 	}
@@ -153,7 +155,10 @@ func (c checker) effect(m *world.Mutation) error {
 			return world.Faultf(world.ValueError, "Scheduled effects require delay_steps")
 		}
 		nested := []world.Mutation{{Op: world.Set, Path: m.Path, Value: m.Value}}
-		if effects, ok := m.Value.Get("effects"); ok && !effects.IsNull() {
+		if effects, ok := m.Value.Get("effects"); ok {
+			if effects.Kind() != value.List {
+				return world.Faultf(world.ValueError, "Scheduled effects at %s must be a list", m.Path)
+			}
 			nested = nil
 			if err := effects.Decode(&nested, json.RejectUnknownMembers(true)); err != nil {
 				return world.Faultf(world.ValueError, "Scheduled effects at %s: %v", m.Path, err)
@@ -168,7 +173,7 @@ func (c checker) effect(m *world.Mutation) error {
 		return err
 	}
 	expected := world.AnyType
-	if f.Path == m.Path {
+	if f.Path == normal {
 		expected = f.Type
 	}
 	number := func(t world.Type) bool {

@@ -1,6 +1,7 @@
 package episode
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -73,6 +74,9 @@ func parse(name string, data []byte, progress func(read int)) ([]Episode, error)
 			return nil, err
 		}
 	default:
+		if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
+			return nil, &Fault{name, 1, "the text starts with a byte order mark; remove it"}
+		}
 		eps = []Episode{fromText(string(data), source)}
 	}
 	for i := range eps {

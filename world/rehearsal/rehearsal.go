@@ -14,6 +14,7 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -71,7 +72,10 @@ type Options struct {
 	// may, which is safe and finds the least.
 	Effectful func(tool string) bool
 	// Initial is the state that rules begin with; nil: the schema's defaults if
-	// the worldbook was written by hand, else nothing is known.
+	// the worldbook was written by hand, else nothing is known. Recordings did not
+	// begin in it, so that what they answered after the same calls is no answer
+	// here: only what they answered in an equal state is, where the rules were
+	// tried.
 	Initial *state.State
 	// Agent decides what nothing else answers; nil: nobody.
 	Agent session.Agent
@@ -99,7 +103,7 @@ func (s *Stage) Begin(ctx context.Context, dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{stage: s, s: play}, nil
+	return &Run{stage: s, s: play, before: s.begin}, nil
 }
 
 // Close ends the rehearsal; its session stays on disk.
@@ -120,6 +124,9 @@ func (r *Run) Answer(ctx context.Context, name string, args value.Value) (Answer
 		r.before = after(r.before, name, args)
 	}
 	found, reason := s.turns[k], "nothing was recorded of this call in this state"
+	if len(found) == 0 && s.begin != ([sha256.Size]byte{}) {
+		reason += ", and no recording began in the state that was given"
+	}
 	if len(found) == 0 && s.tried && !r.blind {
 		if at, ok := stateKey(r.s.State()); ok {
 			k.at = at
@@ -178,11 +185,15 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 		why = serr.Error()
 	case rule == nil || !e.Templated(rule):
 		why = "no rule that says what is returned applies"
-		if r, path := unknown(e, working, a); r != nil {
-			why += ": rule " + r.ID + " would have to know " + path + ", and no state to begin with says it"
+		if rival, what := r.rival(working, a, nil); rival != nil {
+			why += ": rule " + rival.ID + " " + what
 		}
 	case r.blind && readsState(rule):
-		why = "rule " + rule.ID + " reads the state, which is not known after an effect that no rule explains"
+		why = "rule " + rule.ID + " " + lost
+	default:
+		if rival, what := r.rival(working, a, rule); rival != nil {
+			why = "rule " + rule.ID + " applies unless rule " + rival.ID + " does, which " + what
+		}
 	}
 	if why != "" {
 		r.blind = r.blind || changes
@@ -223,31 +234,72 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 	return ans, "", nil
 }
 
-// unknown is the first rule of an action that compares something that the state
-// does not have, and what that is; nil without one.
-func unknown(e *engine.Engine, s state.State, a world.Action) (r *world.Rule, path string) {
+// lost is why a rule says nothing once the state is.
+const lost = "reads the state, which is not known after an effect that no rule explains"
+
+// rival is the first rule of an action that might apply in the place of the chosen
+// one, nil for none, if the state were known: nothing that is known speaks against
+// it, and it reads something that is not. what says what that is. A choice that
+// depends on it is a guess.
+func (r *Run) rival(s state.State, a world.Action, chosen *world.Rule) (rival *world.Rule, what string) {
+	e := r.stage.b.Engine
 	if c, err := e.Canonical(a); err == nil {
 		a = c
 	}
-	for _, r := range e.RulesOf(a.Type) {
-		if !e.Eligible(r, s, true) {
+	for _, rule := range e.RulesOf(a.Type) {
+		if rule == chosen || chosen != nil && rule.Priority < chosen.Priority || !e.Eligible(rule, s, true) {
 			continue
 		}
-		for i := range r.Conditions {
-			r.Conditions[i].Leaves(func(l *world.Condition) bool {
-				for _, o := range []*world.Operand{&l.Left, l.Right} {
-					if path == "" && s.Missing(o, a) {
-						path = *o.Path
-					}
-				}
-				return path == ""
-			})
-			if path != "" {
-				return r, path
+		path, fails := "", false
+		for i := range rule.Conditions {
+			c := &rule.Conditions[i]
+			missing := r.unread(s, a, c)
+			switch {
+			case missing != "":
+				path = cmp.Or(path, missing)
+			case !s.Holds(c, a):
+				fails = true
 			}
+		}
+		if r.blind {
+			path = cmp.Or(path, stateScope(rule))
+		}
+		switch {
+		case fails || path == "":
+		case r.blind:
+			return rule, lost
+		default:
+			return rule, "would have to know " + path + ", and no state to begin with says it"
 		}
 	}
 	return nil, ""
+}
+
+// unread is the first path of a condition of which the state says nothing: all of
+// them once it has lost the world, and those that it does not have unless it was
+// whole from the beginning.
+func (r *Run) unread(s state.State, a world.Action, c *world.Condition) (path string) {
+	c.Leaves(func(l *world.Condition) bool {
+		for _, o := range []*world.Operand{&l.Left, l.Right} {
+			if path == "" && o != nil && o.Path != nil && (r.blind || !r.stage.whole && s.Missing(o, a)) {
+				path = *o.Path
+			}
+		}
+		return path == ""
+	})
+	return path
+}
+
+// stateScope is a path of the state that the scope of a rule compares, "" without
+// one.
+func stateScope(r *world.Rule) string {
+	for _, entry := range r.Scope {
+		key := engine.ScopeKey(entry.Key)
+		if head, _, _ := strings.Cut(key, "."); world.IsNamespace(head) {
+			return key
+		}
+	}
+	return ""
 }
 
 // shape gives an observation the form that the outputs of the tool have: a text
@@ -276,7 +328,7 @@ func readsState(r *world.Rule) bool {
 			return !reads
 		})
 	}
-	return reads || len(r.Effects) > 0 || r.ObservationTemplate == nil || hasState(*r.ObservationTemplate)
+	return reads || stateScope(r) != "" || len(r.Effects) > 0 || r.ObservationTemplate == nil || hasState(*r.ObservationTemplate)
 }
 
 func hasState(template string) bool {

@@ -215,10 +215,76 @@ func TestRulesAndThenTheAgent(t *testing.T) {
 	}
 }
 
+// A rule is chosen only where no other one might apply in its place, if what is not
+// known of the state were: by an effect that no rule explains, or from the beginning.
+func TestARuleThatMightNotBeTheOneDoesNotAnswer(t *testing.T) {
+	a, c := book.Demo()
+	rules, err := world.ReadLines[world.Rule]([]byte(`{"id":"pay_locked","action_type":"balance","description":"","priority":20,"conditions":[{"left":{"path":"world.locked"},"op":"eq","right":{"literal":true}}],"outcome":"failure","renderer":"ledger","observation_template":"refused: locked"}
+{"id":"pay_ok","action_type":"balance","description":"","priority":10,"renderer":"ledger","observation_template":"paid"}
+{"id":"pay_low","action_type":"balance","description":"","priority":1,"conditions":[{"left":{"path":"world.asleep"},"op":"eq","right":{"literal":true}}],"renderer":"ledger","observation_template":"zzz"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Rules, a.Demonstrations, a.Notes = rules, nil, nil
+	a.StateSchema.Fields = append(a.StateSchema.Fields, world.StateField{Path: "world.locked", Visibility: "world", Type: world.BooleanType, Default: value.NullValue()}, world.StateField{Path: "world.asleep", Visibility: "world", Type: world.BooleanType, Default: value.NullValue()})
+	dir := filepath.Join(t.TempDir(), "world")
+	if err := book.Write(dir, a, c, book.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	free, err := state.Parse(value.MustParse(`{"world":{"locked":false}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := state.Empty()
+	for _, tt := range []struct {
+		name  string
+		o     Options
+		whole bool
+		calls []string
+		want  string
+	}{
+		{"known", Options{Initial: &free}, false, nil, `rule "paid"`},
+		{"whole", Options{Initial: &empty}, true, nil, `rule "paid"`},
+		{"unknown", Options{Initial: &empty}, false, nil, "miss rehearsal_miss"},
+		{"lost", Options{Initial: &free}, false, []string{"lock"}, "miss rehearsal_miss"},
+		{"whole, and lost", Options{Initial: &free}, true, []string{"lock"}, "miss rehearsal_miss"},
+	} {
+		tt.o.Effectful = effectful("lock")
+		r := begin(t, open(t, dir), tt.o)
+		r.stage.whole = tt.whole
+		for _, call := range tt.calls {
+			say(t, r, call, `{}`)
+		}
+		if got := say(t, r, "balance", `{}`); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A state that somebody gave is not that in which the recordings began.
+func TestAGivenStateSilencesRecordings(t *testing.T) {
+	docs := documents{{"one", append(answered(1, "balance", `{}`, `"100"`), answered(2, "deposit", `{"amount":5}`, `"105"`)...)}}
+	given, err := state.Parse(value.MustParse(`{"world":{"balance":5.0}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := state.Empty()
+	for _, tt := range []struct {
+		initial *state.State
+		want    string
+	}{{nil, `recorded "100"`}, {&empty, `recorded "100"`}, {&given, "miss rehearsal_miss"}} {
+		r := begin(t, compile(t, docs), Options{Initial: tt.initial, Effectful: effectful("deposit")})
+		if got := say(t, r, "balance", `{}`); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.initial, got, tt.want)
+		}
+	}
+}
+
 // Why a rule does not apply is said where it is that the state is not known.
 func TestAMissNamesWhatARuleWouldHaveToKnow(t *testing.T) {
 	empty := state.Empty()
 	r := begin(t, demo(t), Options{Initial: &empty})
+	r.stage.whole = false // as if it were rebuilt from recordings
 	a, err := r.Answer(t.Context(), "withdraw", value.MustParse(`{"amount":20}`))
 	if err != nil || a.Failure == nil || !strings.Contains(a.Failure.Message, "rule withdraw_success would have to know world.balance, and no state to begin with says it") {
 		t.Errorf("%+v, %v", a.Failure, err)

@@ -24,7 +24,11 @@ type Stage struct {
 	// make equal answers; a rule that explains one effect of two would hide the
 	// other.
 	tried bool
-	forms map[string]form // of the outputs that were recorded, by tool
+	// whole: the state that is begun with has everything, so that what is missing
+	// in it is not there.
+	whole bool
+	begin [sha256.Size]byte // the key of no effectful call in the state that is begun with
+	forms map[string]form   // of the outputs that were recorded, by tool
 }
 
 // key is a call in a state of an episode: the tool, its arguments by value, and
@@ -62,10 +66,19 @@ func New(b *book.Book, o Options) (*Stage, error) {
 		o.Effectful = func(string) bool { return true }
 	}
 	s := &Stage{b: b, o: o, turns: map[key][]*recorded{}, forms: map[string]form{}}
-	s.tried = b.Manifest.Kind() == book.Authored || b.Manifest.Status() == book.Validated
-	begin, err := s.initial()
+	s.whole = b.Manifest.Kind() == book.Authored
+	s.tried = s.whole || b.Manifest.Status() == book.Validated
+	begin, err := s.recorded()
 	if err != nil {
 		return nil, err
+	}
+	if o.Initial != nil {
+		if err := b.Engine.CheckTypes(*o.Initial); err != nil {
+			return nil, fmt.Errorf("initial state: %w", err)
+		}
+		if given := o.Initial.Value(); !python.Equal(given, begin.Value()) {
+			s.begin = sha256.Sum256([]byte("given " + given.String()))
+		}
 	}
 	eps, slices, err := b.Recording()
 	if err != nil {
@@ -85,12 +98,17 @@ func New(b *book.Book, o Options) (*Stage, error) {
 	return s, nil
 }
 
-// initial is the state that every episode begins in.
+// initial is the state that a rehearsal begins in.
 func (s *Stage) initial() (state.State, error) {
-	switch {
-	case s.o.Initial != nil:
+	if s.o.Initial != nil {
 		return *s.o.Initial, nil
-	case s.b.Manifest.Kind() == book.Authored:
+	}
+	return s.recorded()
+}
+
+// recorded is the state that the recordings began in, as far as anybody knows.
+func (s *Stage) recorded() (state.State, error) {
+	if s.whole {
 		return s.b.Engine.Initial()
 	}
 	return state.Empty(), nil

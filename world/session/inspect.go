@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -61,8 +60,12 @@ func readOnly(dir string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(file); err != nil {
+	there, err := isThere(file)
+	if err != nil {
 		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("there is no session in %s: %w", dir, fs.ErrNotExist)
 	}
 	return sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&_pragma=busy_timeout("+strconv.FormatInt(openWait.Milliseconds(), 10)+")")
 }

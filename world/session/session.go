@@ -150,9 +150,8 @@ func Open(ctx context.Context, dir string, b *book.Book, o Options) (*Session, e
 		return nil, err
 	}
 	file := filepath.Join(dir, fileName)
-	_, err := os.Stat(file)
-	exists := err == nil
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	exists, err := isThere(file)
+	if err != nil {
 		return nil, err
 	}
 	if b.Manifest.Status() == book.Candidate && !o.AllowUnvalidated {
@@ -183,6 +182,22 @@ func Open(ctx context.Context, dir string, b *book.Book, o Options) (*Session, e
 		return nil, errors.Join(fmt.Errorf("session %s: %w", dir, foreign(err)), s.Close())
 	}
 	return s, nil
+}
+
+// isThere reports whether the file of a session is there. It and those beside it
+// are files of their own: a link would have SQLite write wherever it leads.
+func isThere(file string) (there bool, err error) {
+	for _, suffix := range []string{"-journal", "-shm", "-wal", ""} {
+		st, err := os.Lstat(file + suffix)
+		there = err == nil
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if there && !st.Mode().IsRegular() {
+			return false, fmt.Errorf("%s: %w: it is a link, a directory or a device", file+suffix, ErrNoSession)
+		}
+	}
+	return there, nil
 }
 
 func dsn(file string, sync bool) (string, error) {

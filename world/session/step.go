@@ -313,6 +313,10 @@ func (s *Session) verify(p *engine.Plan, working state.State, r *engine.Retrieva
 		if effects, err = working.Resolve(effects, p.Action); err != nil {
 			return none, engine.Verification{}, err
 		}
+		// What arguments put into paths is seen only now.
+		if err := e.ValidateEffects(effects, r.Spec, true); err != nil {
+			return none, engine.Verification{}, err
+		}
 		p.Effects = effects
 	}
 	after, err := working.Apply(effects)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -208,13 +209,16 @@ func (s *State) schedule(m world.Mutation) error {
 	}
 	effects := []world.Mutation{{Op: world.Set, Path: m.Path, Value: m.Value}}
 	if nested, ok := m.Value.Get("effects"); ok {
-		effects = nil
+		if nested.Kind() != value.List {
+			return world.Faultf(world.ValueError, "scheduled effects must be a list")
+		}
+		effects = []world.Mutation{}
 		if err := nested.Decode(&effects, json.RejectUnknownMembers(true)); err != nil {
 			return world.Faultf(world.ValueError, "scheduled effects: %v", err)
 		}
-		if effects == nil {
-			effects = []world.Mutation{}
-		}
+	}
+	if *m.DelaySteps > math.MaxInt64-s.Step {
+		return world.Faultf(world.ValueError, "delay_steps %d is beyond what a step can count", *m.DelaySteps)
 	}
 	p := Pending{DueStep: s.Step + *m.DelaySteps, Effects: effects}
 	for {

@@ -50,6 +50,10 @@ func Empty() State {
 	return s
 }
 
+// maxCounter bounds the revision and the step of a state that is read: no episode
+// comes near it, and none can run past what an integer holds.
+const maxCounter = 1 << 53
+
 // Parse reads a state document. Members that are not part of one are refused.
 func Parse(doc value.Value) (State, error) {
 	s := Empty()
@@ -70,8 +74,8 @@ next:
 		switch k {
 		case "revision", "step":
 			n, ok := m.Int()
-			if !ok {
-				return s, fmt.Errorf("%s must be an integer", k)
+			if !ok || n < 0 || n > maxCounter {
+				return s, fmt.Errorf("%s must be an integer from 0 to %d", k, int64(maxCounter))
 			}
 			if k == "step" {
 				s.Step = n
