@@ -64,7 +64,7 @@ func NewRedactor(secrets map[string]string) (*Redactor, error) {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("secret %q: %w", name, errNotText)
 		}
-		for _, text := range formsOf(s) {
+		for _, text := range Forms(s) {
 			forms = append(forms, form{text, "[secret:" + plainName(name) + "]"})
 			r.longest = max(r.longest, len(text))
 		}
@@ -90,8 +90,9 @@ func plainName(name string) string {
 	}, name)
 }
 
-// formsOf are the texts in which a secret may stand, without repeats.
-func formsOf(s string) []string {
+// Forms are the texts in which a secret may stand, without repeats: as it is, and as
+// base64, hex, URLs and JSON write it.
+func Forms(s string) []string {
 	forms := []string{s}
 	add := func(more ...string) {
 		for _, f := range more {

@@ -20,7 +20,7 @@ type worldReplayCmd struct {
 
 // Run plays cases.
 func (c *worldReplayCmd) Run(a *app) error {
-	if err := errors.Join(outside("--output", c.Output), outside("--promote-to", c.PromoteTo)); err != nil {
+	if err := errors.Join(outside("--output", c.Output), outside("--promote-to", c.PromoteTo), apart("--output", c.Output, c.PromoteTo, c.Cases)); err != nil {
 		return err
 	}
 	b, err := openBook(c.Package)
@@ -111,7 +111,8 @@ type worldPatchCmd struct {
 
 // Run patches a worldbook.
 func (c *worldPatchCmd) Run(a *app) error {
-	if err := errors.Join(outside("--output", c.Output), outside("--report", c.Report), outside("--promote-to", c.PromoteTo)); err != nil {
+	if err := errors.Join(outside("--output", c.Output), outside("--report", c.Report), outside("--promote-to", c.PromoteTo),
+		apart("--report", c.Report, c.Output, c.PromoteTo, c.Patch, c.Cases), apart("--promote-to", c.PromoteTo, c.Output)); err != nil {
 		return err
 	}
 	base, err := openBook(c.Package)

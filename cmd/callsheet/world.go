@@ -72,6 +72,33 @@ func outside(flag, path string) error {
 	return nil
 }
 
+// apart refuses an output at or below a place that is read, or that is yet to be
+// written. An empty path is nowhere.
+func apart(flag, path string, from ...string) error {
+	if path == "" {
+		return nil
+	}
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for _, other := range from {
+		if other == "" || other == "-" {
+			continue
+		}
+		place, err := filepath.Abs(other)
+		if err != nil {
+			return err
+		}
+		one, err1 := os.Stat(at)
+		two, err2 := os.Stat(place)
+		if rel, err := filepath.Rel(place, at); err == nil && (rel == "." || filepath.IsLocal(rel)) || err1 == nil && err2 == nil && os.SameFile(one, two) {
+			return refuse("%s: %s would write into %s; choose another place", flag, path, other)
+		}
+	}
+	return nil
+}
+
 // readFlags say how recordings are read.
 type readFlags struct {
 	Redact  []string `help:"Replace what matches this regular expression before anything is derived from the text. May be repeated." placeholder:"PATTERN" sep:"none"`

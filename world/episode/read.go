@@ -207,14 +207,16 @@ func readFile(name string) ([]byte, error) {
 }
 
 func (r *reader) bytes(name string, data []byte) part {
-	for _, re := range r.o.Redact {
-		data = re.ReplaceAll(data, []byte(Redacted))
+	if len(r.o.Redact) > 0 {
+		// As it is meant, and as it is written, which a pattern may be about too.
+		hide := byPattern(r.o.Redact)
+		data = []byte(hide(string(hide.redact(name, data))))
 	}
 	eps, err := parse(name, data, func(read int) { r.notice(name, int64(read)) })
 	if err == nil && r.o.Secrets != nil {
 		var secrets []string
 		if secrets, err = r.secrets(name, eps); err == nil && len(secrets) > 0 {
-			data = redact(data, secrets)
+			data = byValue(secrets).redact(name, data)
 			eps, err = parse(name, data, func(int) {})
 		}
 	}
@@ -259,13 +261,6 @@ func (r *reader) done(name string, size int64, p *part) {
 	r.o.Progress(r.all)
 }
 
-// Redacted stands where a secret stood.
-const Redacted = "[redacted]"
-
-// MinSecret is the shortest secret that can be replaced wherever it stands:
-// a shorter one would take innocent text with it.
-const MinSecret = 4
-
 func (r *reader) secrets(name string, eps []Episode) ([]string, error) {
 	var out []string
 	for i := range eps {
@@ -286,25 +281,6 @@ func (r *reader) secrets(name string, eps []Episode) ([]string, error) {
 			}
 		}
 	}
-	// The longest first, so that one that holds another is replaced whole.
-	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	slices.Sort(out)
 	return slices.Compact(out), nil
-}
-
-// redact replaces every secret as it stands and as JSON text writes it, once
-// and twice quoted: arguments are often JSON text inside JSON text.
-func redact(data []byte, secrets []string) []byte {
-	var pairs []string
-	for _, s := range secrets {
-		once := quoted(s)
-		for _, form := range []string{quoted(once), once, s} {
-			pairs = append(pairs, form, Redacted)
-		}
-	}
-	return []byte(strings.NewReplacer(pairs...).Replace(string(data)))
-}
-
-func quoted(s string) string {
-	q := string(value.AppendQuote(nil, s))
-	return q[1 : len(q)-1]
 }

@@ -231,11 +231,14 @@ func TestARuleThatMightNotBeTheOneDoesNotAnswer(t *testing.T) {
 	if err := book.Write(dir, a, c, book.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	free, err := state.Parse(value.MustParse(`{"world":{"locked":false}}`))
+	free, err := state.Parse(value.MustParse(`{"world":{"balance":1.0,"locked":false}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty := state.Empty()
+	bare, err := state.Parse(value.MustParse(`{"world":{"balance":1.0}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name  string
 		o     Options
@@ -244,8 +247,8 @@ func TestARuleThatMightNotBeTheOneDoesNotAnswer(t *testing.T) {
 		want  string
 	}{
 		{"known", Options{Initial: &free}, false, nil, `rule "paid"`},
-		{"whole", Options{Initial: &empty}, true, nil, `rule "paid"`},
-		{"unknown", Options{Initial: &empty}, false, nil, "miss rehearsal_miss"},
+		{"whole", Options{Initial: &bare}, true, nil, `rule "paid"`},
+		{"unknown", Options{Initial: &bare}, false, nil, "miss rehearsal_miss"},
 		{"lost", Options{Initial: &free}, false, []string{"lock"}, "miss rehearsal_miss"},
 		{"whole, and lost", Options{Initial: &free}, true, []string{"lock"}, "miss rehearsal_miss"},
 	} {
