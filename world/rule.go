@@ -116,6 +116,9 @@ func WithoutNulls(v value.Value) value.Value {
 // as they are. What it gives it would give back: brackets inside brackets are not
 // left for a second look, which would see another path than the first.
 func NormalizePath(path string) string {
+	if strings.Count(path, "[") > maxBrackets {
+		return path
+	}
 	for {
 		next := unbracket(path)
 		if next == path {
@@ -124,6 +127,10 @@ func NormalizePath(path string) string {
 		path = next
 	}
 }
+
+// maxBrackets bounds the brackets that are looked at: a path with more of them is
+// none that anybody wrote.
+const maxBrackets = 64
 
 func unbracket(path string) string {
 	if !strings.Contains(path, "[") {
@@ -142,6 +149,11 @@ func unbracket(path string) string {
 		key := path[i+1 : i+end]
 		if n := len(key); n >= 2 && (key[0] == '"' || key[0] == '\'') && key[n-1] == key[0] {
 			key = key[1 : n-1]
+		} else if n >= 1 && (key[0] == '"' || key[0] == '\'') {
+			// A bracket inside the quotes is the key's own.
+			if close := strings.Index(path[i:], key[:1]+"]"); close > 1 {
+				key, end = path[i+2:i+close], close+1
+			}
 		}
 		b.WriteString(path[:i])
 		b.WriteByte('.')

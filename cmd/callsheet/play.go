@@ -36,7 +36,7 @@ type sessionFlags struct {
 // open opens the worldbook and the session. requireObservation holds the agent to
 // real observations.
 func (f *sessionFlags) open(ctx context.Context, a *app, requireObservation bool) (*book.Book, *session.Session, error) {
-	o := session.Options{AllowUnvalidated: f.AllowUnvalidated, FastPath: session.FastPath(f.FastPath), Trust: engine.Trust(f.TrustPolicy)}
+	o := session.Options{AllowUnvalidated: f.AllowUnvalidated, FastPath: session.FastPath(f.FastPath), Trust: engine.Trust(f.TrustPolicy), Wait: true}
 	var err error
 	if o.Initial, err = a.initialState(f.InitialState); err != nil {
 		return nil, nil, err

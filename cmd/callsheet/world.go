@@ -203,6 +203,10 @@ func (c *worldIngestCmd) Run(a *app) error {
 		return exitIf(ctx, err)
 	}
 	a.faults(rec)
+	if len(rec.Episodes) == 0 { // what an earlier ingest left stays
+		a.err().Line("callsheet: there is no episode in what was named, so nothing was written")
+		return exit(exitNotOK)
+	}
 	if err := os.MkdirAll(c.Output, 0o777); err != nil {
 		return refuse("--output: %w", err)
 	}
@@ -258,7 +262,11 @@ func writeFile(path string, write func(*os.File) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 type worldBuildCmd struct {
@@ -366,6 +374,9 @@ func (c *worldBuildCmd) readRuns(ctx context.Context, a *app, o episode.Options)
 		}
 	}
 	rec, err := episode.ReadFrom(ctx, runs.Exporter{Store: store, IDs: ids}, o)
+	if errors.Is(err, runs.ErrReused) {
+		return nil, refusal{err}
+	}
 	return rec, stored(err)
 }
 

@@ -73,7 +73,7 @@ const (
 // (spec/world-reference.md §4).
 func Defaults() Config {
 	return Config{Model: "gpt-5.6-sol", ReasoningEffort: "medium", MaxHistoryEvents: 20, ExtractionHistoryChars: 2000, ExtractionEventChars: 40000,
-		InductionValueChars: 400, InductionObservationChars: 2000, InductionBatchSize: 100, MinRuleConfidence: 0.55,
+		InductionValueChars: 400, InductionObservationChars: 2000, InductionBatchSize: 100, MinRuleConfidence: defaultConfidence,
 		ConstructionKind: Reconstructed, MaxPromptBytes: 600000}
 }
 

@@ -12,6 +12,7 @@
 package book
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -294,6 +295,14 @@ func (b *Book) read(name string) ([]byte, error) {
 	return text, nil
 }
 
+// optional is read of a file of lines that a package may be without: it has none.
+func (b *Book) optional(name string) ([]byte, error) {
+	if _, ok := b.Manifest.Files[name]; !ok {
+		return nil, nil
+	}
+	return b.read(name)
+}
+
 func readBounded(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -379,6 +388,37 @@ func (b *Book) Artifacts() (*Artifacts, *Config, error) {
 	return &a, &c, nil
 }
 
+// IsOf reports whether the package plays what the artifacts say: its run-time files
+// are those that would be compiled from them. The error is [ErrIntegrity].
+func (b *Book) IsOf(a *Artifacts, c *Config) error {
+	scope, err := c.Context()
+	if err != nil {
+		return err
+	}
+	rules, err := executable(a, c, scope, b.Extended())
+	if err != nil {
+		return err
+	}
+	k := b.Engine.Knowledge()
+	for _, part := range []struct {
+		what     string
+		has, got any
+	}{
+		{"actions", k.Actions, a.ActionSchema.Actions}, {"state fields", k.Fields, a.StateSchema.Fields}, {"rules", k.Rules, rules},
+		{"invariants", k.Invariants, a.Invariants}, {"renderers", k.Renderers, a.Renderers},
+	} {
+		has, err1 := world.AppendDocument(nil, part.has)
+		got, err2 := world.AppendDocument(nil, part.got)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		if !bytes.Equal(has, got) {
+			return fmt.Errorf("%s: %w: the %s that it plays are not those of %s", b.dir, ErrIntegrity, part.what, artifactsFile)
+		}
+	}
+	return nil
+}
+
 // Extended reports whether the package may use what the plain format does not
 // have.
 func (b *Book) Extended() bool { return b.Engine.Knowledge().Extended }
@@ -403,7 +443,7 @@ func (b *Book) Evidence() (*Evidence, error) {
 	if b.evidence != nil {
 		return b.evidence, nil
 	}
-	text, err := b.read("evidence/local_transitions.jsonl")
+	text, err := b.optional("evidence/local_transitions.jsonl")
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +451,7 @@ func (b *Book) Evidence() (*Evidence, error) {
 	if err != nil {
 		return nil, fmt.Errorf("evidence/local_transitions.jsonl: %w", err)
 	}
-	if text, err = b.read("evidence/transitions.jsonl"); err != nil {
+	if text, err = b.optional("evidence/transitions.jsonl"); err != nil {
 		return nil, err
 	}
 	slices, err := world.ReadLines[episode.Slice](text)
@@ -479,7 +519,7 @@ func (e *Evidence) Episodes() (ids []string, turns map[string]int) {
 // Recording reads the episodes that the package was made from, and their
 // slices.
 func (b *Book) Recording() ([]episode.Episode, []episode.Slice, error) {
-	text, err := b.read("evidence/episodes.jsonl")
+	text, err := b.optional("evidence/episodes.jsonl")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -287,6 +287,9 @@ func (b *Book) database() (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := b.read(indexFile); err != nil { // verified once more, as all that is read later
+		return nil, err
+	}
 	b.db, err = sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?mode=ro&immutable=1")
 	return b.db, err
 }

@@ -161,13 +161,16 @@ func (m *Manifest) ArtifactDigest() string { return m.text("artifact_digest") }
 // ConfigDigest identifies how it was built.
 func (m *Manifest) ConfigDigest() string { return m.text("config_digest") }
 
+// defaultConfidence is the confidence that a package means which does not say one.
+const defaultConfidence = 0.55
+
 // MinRuleConfidence is the confidence below which its rules are not used.
 func (m *Manifest) MinRuleConfidence() float64 {
 	v, _ := m.Metadata.Get("min_rule_confidence")
 	lit, _ := v.Number()
 	f, err := strconv.ParseFloat(lit, 64)
 	if err != nil {
-		return 0
+		return defaultConfidence
 	}
 	return f
 }

@@ -54,6 +54,7 @@ type inducer struct {
 	byAction map[string][]*group
 	turns    []*turn
 	maps     map[string]bool // arguments whose values are kept as keys
+	walked   int             // turns, to find them
 }
 
 // induce adds the rules that the turns determine, and the state that they need.

@@ -100,11 +100,18 @@ func (in *inducer) byKey(a, b *group) bool {
 		if v.Kind() != value.String {
 			continue
 		}
-		for i, puts := range in.groups {
-			for _, takes := range in.groups[i+1:] { // the other way round means the same with the other sign
-				if !puts.has(k) || !takes.has(k) {
-					continue
-				}
+		var able []*group // what fewer turns than a rule needs say determines nothing
+		for _, g := range in.groups {
+			if len(g.turns) >= minSupport && g.has(k) {
+				able = append(able, g)
+			}
+		}
+		if in.walked += len(able) * len(able) / 2 * len(in.turns); in.walked > maxWalked {
+			a.refuse("there are too many kinds of answers to find out what tells those of %s apart", a.action)
+			return false
+		}
+		for i, puts := range able {
+			for _, takes := range able[i+1:] { // the other way round means the same with the other sign
 				yes, no, ok := in.presence(k, puts, takes, a, b)
 				if ok && yes != no {
 					all = append(all, found{k, puts, takes, yes})
@@ -126,6 +133,10 @@ func (in *inducer) byKey(a, b *group) bool {
 	}
 	return true
 }
+
+// maxWalked bounds the turns that are walked over to find keys, in all: a few
+// seconds of work.
+const maxWalked = 200_000_000
 
 func (g *group) has(arg string) bool {
 	for _, s := range g.turns {

@@ -208,7 +208,7 @@ func playCase(ctx context.Context, b *book.Book, c *Case) (r CaseResult, err err
 	defer func() { err = errors.Join(err, s.Close()) }()
 	absent := map[string]bool{}
 	for _, p := range c.KnownAbsentPaths {
-		absent[p] = true
+		absent[state.ParsePath(p).String()] = true
 	}
 	rules := map[string]bool{}
 	for i := range c.Steps {
@@ -218,6 +218,9 @@ func playCase(ctx context.Context, b *book.Book, c *Case) (r CaseResult, err err
 			path, err := observed(b.Engine, s.State(), step.Action, absent)
 			if err != nil {
 				fault(err)
+				if path == "" {
+					break
+				}
 				r.Details = append(r.Details, fmt.Sprintf("step %d: nothing says what is at %s; put it into initial_state, or into known_absent_paths if there is nothing", i+1, path))
 				break
 			}
@@ -313,8 +316,10 @@ func observed(e *engine.Engine, s state.State, a world.Action, absent map[string
 			missing := ""
 			c.Leaves(func(l *world.Condition) bool {
 				for _, o := range []*world.Operand{&l.Left, l.Right} {
-					if missing == "" && working.Missing(o, a) && !absent[*o.Path] {
-						missing = *o.Path
+					if missing == "" && working.Missing(o, a) {
+						if path := expanded(*o.Path, a); !absent[path] {
+							missing = path
+						}
 					}
 				}
 				return missing == ""
@@ -345,6 +350,14 @@ func observed(e *engine.Engine, s state.State, a world.Action, absent map[string
 	return "", nil
 }
 
+// expanded is a path with the arguments of an action in it, as it is followed.
+func expanded(path string, a world.Action) string {
+	if p, ok := state.ExpandPath(path, a); ok {
+		path = p
+	}
+	return state.ParsePath(path).String()
+}
+
 // Promote writes a validated copy of the worldbook, with the report in it, to a
 // directory that must not exist. The report must be of these very artifacts and
 // eligible; it is checked again here.
@@ -352,6 +365,9 @@ func Promote(b *book.Book, r *Report, dir string) error {
 	a, c, err := b.Artifacts()
 	if err != nil {
 		return err
+	}
+	if err := b.IsOf(a, c); err != nil {
+		return err // the cases were played on something else
 	}
 	return Write(dir, a, c, r, b.Extended())
 }

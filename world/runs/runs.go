@@ -7,6 +7,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,9 +31,13 @@ type Exporter struct {
 
 var _ episode.Exporter = Exporter{}
 
+// ErrReused is a fork that took outcomes of the run that it was forked from: its own
+// calls were made in a state that its record does not show.
+var ErrReused = errors.New("the run is a fork that reuses outcomes of another one, so its record does not show the state in which its calls were made; make the world of runs that made all their calls")
+
 // Export hands over the runs in the order of their ids. A run whose journal
 // holds only digests is an error: it has nothing to rehearse with. So is a
-// rehearsal.
+// rehearsal, and a fork that reuses outcomes.
 func (x Exporter) Export(ctx context.Context, yield func(name string, episode value.Value) error) error {
 	for _, id := range x.IDs {
 		doc, err := x.run(ctx, id)
@@ -59,6 +64,9 @@ func (x Exporter) run(ctx context.Context, id string) (value.Value, error) {
 	for e, err := range x.Store.Entries(ctx, id, 0) {
 		if err != nil {
 			return value.Value{}, err
+		}
+		if e.Kind == "reused" {
+			return value.Value{}, ErrReused
 		}
 		if e.Kind != "start" && e.Kind != "intent" && e.Kind != "outcome" {
 			continue

@@ -125,27 +125,37 @@ next:
 // is in it. During a step it is part of the step's transaction.
 func (m *Memory) index(ctx context.Context) (upTo int64, err error) {
 	s := m.s
+	// Whoever asked may go away in the middle; the index must not be left so.
+	ctx = context.WithoutCancel(ctx)
 	if m.held {
-		return m.extend(ctx)
+		return m.within(ctx, "SAVEPOINT search", "RELEASE search", "ROLLBACK TO search; RELEASE search")
 	}
 	if s.mu.TryLock() {
 		defer s.mu.Unlock()
 		if s.conn == nil {
 			return 0, errors.New("the session is closed")
 		}
-		if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); busy(err) {
-			return m.indexed(ctx, s.db)
-		} else if err != nil {
-			return 0, err
+		if upTo, err = m.within(ctx, "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"); !busy(err) {
+			return upTo, err
 		}
-		if upTo, err = m.extend(ctx); err != nil {
-			_, rerr := s.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-			return 0, errors.Join(err, rerr)
-		}
-		_, err = s.conn.ExecContext(ctx, "COMMIT")
-		return upTo, err
 	}
 	return m.indexed(ctx, s.db)
+}
+
+// within extends the index in a transaction of its own, whole or not at all.
+func (m *Memory) within(ctx context.Context, begin, end, undo string) (upTo int64, err error) {
+	c := m.s.conn
+	if _, err := c.ExecContext(ctx, begin); err != nil {
+		return 0, err
+	}
+	if upTo, err = m.extend(ctx); err == nil {
+		_, err = c.ExecContext(ctx, end)
+	}
+	if err != nil {
+		_, rerr := c.ExecContext(ctx, undo)
+		return 0, errors.Join(err, rerr)
+	}
+	return upTo, nil
 }
 
 func (m *Memory) indexed(ctx context.Context, q queryer) (int64, error) {

@@ -176,13 +176,30 @@ func (s *Session) step(ctx context.Context, req Request, byAgent bool) (*Result,
 	}
 	before := s.State()
 	audit := &Audit{PriorRevision: before.Revision, Request: req, Timestamp: s.o.Now().UTC().Format(time.RFC3339Nano)}
-	res, after, err := func() (*Result, state.State, error) {
+	res, after, err := func() (r *Result, st state.State, err error) {
+		done := false
 		defer func() {
-			if p := recover(); p != nil { // an agent's: the session must not stay locked
-				panic(errors.Join(fmt.Errorf("%v", p), tx.rollback()))
+			if done {
+				return
+			}
+			// An agent's panic, or the end of its goroutine: the session must not stay
+			// locked, and the audit says why there is no step.
+			p := recover()
+			text := fmt.Sprintf("the agent panicked: %v", p)
+			if p == nil {
+				text = "the agent ended its goroutine"
+			}
+			audit.Error = &text
+			if err := tx.fail(audit, nil); err != nil && p != nil {
+				panic(errors.Join(fmt.Errorf("%v", p), err))
+			}
+			if p != nil {
+				panic(p)
 			}
 		}()
-		return s.play(ctx, before, req, audit, byAgent)
+		r, st, err = s.play(ctx, before, req, audit, byAgent)
+		done = true
+		return r, st, err
 	}()
 	if err != nil {
 		text := err.Error()
@@ -252,7 +269,11 @@ func (s *Session) play(ctx context.Context, before state.State, req Request, aud
 	audit.Plan = &plan
 	audit.Citations = plan.Citations
 	after, verification, err := s.verify(&plan, working, retrieval, retrieved)
+	kept := err != nil
 	if err != nil {
+		if len(verification.Issues) > 0 {
+			audit.Verification = &verification
+		}
 		if !s.o.KeepObservation || route != ByAgent || plan.Observation == nil {
 			return nil, none, err
 		}
@@ -264,8 +285,10 @@ func (s *Session) play(ctx context.Context, before state.State, req Request, aud
 		verification.Warn("due_events_applied", "Applied due events: %s", strings.Join(due, ", "))
 	}
 	audit.Verification = &verification
-	text, err := e.Render(&plan, before, after)
-	if err != nil {
+	var text string
+	if kept {
+		text = *plan.Observation // no contract says it otherwise
+	} else if text, err = e.Render(&plan, before, after); err != nil {
 		return nil, none, err
 	}
 	audit.Observation = &text

@@ -10,7 +10,6 @@ import (
 	"github.com/callsheet/callsheet/world/internal/python"
 	"github.com/callsheet/callsheet/world/session"
 	"github.com/callsheet/callsheet/world/state"
-	"github.com/go-json-experiment/json"
 )
 
 // absence says what a missing path means with [Features.Unknown].
@@ -250,7 +249,7 @@ func (t *Tools) dryRun(_ context.Context, args value.Value) (value.Value, error)
 	given, ok := args.Get("effects")
 	err := error(nil)
 	if ok {
-		if err = given.Decode(&effects, json.RejectUnknownMembers(true)); err != nil {
+		if err = world.DecodeValue(given, &effects); err != nil {
 			err = world.Faultf("ValidationError", "%s", clipText(err.Error(), t.Limits.Text))
 		}
 	}
