@@ -189,6 +189,34 @@ func TestAManifestMustAgreeWithItsPackage(t *testing.T) {
 	}
 }
 
+// What is read after a package was opened is verified then.
+func TestAnIndexThatIsReplacedIsNotSearched(t *testing.T) {
+	dir := ledger(t)
+	b, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := os.WriteFile(filepath.Join(dir, indexFile), []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Search(t.Context(), "withdraw", nil, 3); !errors.Is(err, ErrIntegrity) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Evidence is for those who ask for it: a package without any has none.
+func TestAPackageWithoutEvidence(t *testing.T) {
+	b := &Book{dir: t.TempDir(), Manifest: Manifest{Files: Hashes{}}}
+	ev, err := b.Evidence()
+	if err != nil || ev.Resolve("x") != nil {
+		t.Errorf("%v, %v", ev, err)
+	}
+	if eps, slices, err := b.Recording(); err != nil || len(eps)+len(slices) > 0 {
+		t.Errorf("%v, %v, %v", eps, slices, err)
+	}
+}
+
 func TestWriteNeverTouchesWhatIsThere(t *testing.T) {
 	dir := ledger(t)
 	a, c := Demo()

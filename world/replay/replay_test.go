@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,6 +160,52 @@ func TestBadCasesAreNamedWithTheirLine(t *testing.T) {
 	_, err := ReadCases("c.jsonl", append(append([]byte{}, read(t, "ledger_cases.jsonl")...), `{"id":"x"}`...))
 	if err == nil || !strings.Contains(err.Error(), "c.jsonl: line 2") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The cases are played on what a package runs by; nothing is promoted that it was
+// not compiled into.
+func TestPromotionPublishesWhatWasPlayed(t *testing.T) {
+	whole := compile(t, asIs)
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(dir, os.DirFS(whole.Dir())); err != nil {
+		t.Fatal(err)
+	}
+	replace := func(name, old, with string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := strings.Replace(string(text), old, with, 1)
+		if edited == string(text) {
+			t.Fatalf("%s has no %s", name, old)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(edited), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	before := sum("rules/index.jsonl")
+	replace("rules/index.jsonl", `"priority": 10`, `"priority": 11`)
+	replace("manifest.json", `"rules/index.jsonl": "`+before, `"rules/index.jsonl": "`+sum("rules/index.jsonl"))
+	b := open(t, dir)
+	r, err := Run(t.Context(), b, ledgerCases(t), nil)
+	if err != nil || !r.PromotionEligible {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	to := filepath.Join(t.TempDir(), "promoted")
+	if err := Promote(b, r, to); !errors.Is(err, book.ErrIntegrity) || !strings.Contains(err.Error(), "the rules that it plays are not those of") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(to); err == nil {
+		t.Error("it was promoted")
 	}
 }
 

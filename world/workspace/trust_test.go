@@ -192,6 +192,20 @@ func TestBehaviour31_KeepObservation(t *testing.T) {
 	}
 }
 
+// What is kept is the agent's text, also where a cited rule has a contract that would
+// say something else.
+func TestBehaviour31_KeepObservationOverAContract(t *testing.T) {
+	sub := `{"outcome":"success","rule_ids":["withdraw_success"],"observation":"AGENT TEXT","effects":[{"op":"set","path":"world.balance","value":1}]}`
+	_, s := agentSession(t, session.Options{FastPath: session.Never, KeepObservation: true}, nil, calling("submit_transition", sub))
+	r, err := step(t, s, "withdraw", `{"amount":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := r.State.Get("world.balance"); r.Observation != "AGENT TEXT" || v.String() != "100.0" {
+		t.Errorf("%q at balance %s", r.Observation, v)
+	}
+}
+
 func TestClipping(t *testing.T) {
 	if got := ClipSpan(strings.Repeat("é", 100), 40, 3); !strings.HasPrefix(got, strings.Repeat("é", 30)+"\n[... 60 characters omitted; read_turn(turn=3, offset=30) shows them ...]\n") || !strings.HasSuffix(got, "\n"+strings.Repeat("é", 10)) {
 		t.Errorf("ClipSpan = %s", got)
