@@ -14,7 +14,6 @@
 package rehearsal
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -185,14 +184,18 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 		why = serr.Error()
 	case rule == nil || !e.Templated(rule):
 		why = "no rule that says what is returned applies"
-		if rival, what := r.rival(working, a, nil); rival != nil {
-			why += ": rule " + rival.ID + " " + what
+		if g, what := r.guessed(working, a, nil); g != nil {
+			why += ": rule " + g.ID + " " + what
 		}
 	case r.blind && readsState(rule):
 		why = "rule " + rule.ID + " " + lost
 	default:
-		if rival, what := r.rival(working, a, rule); rival != nil {
-			why = "rule " + rule.ID + " applies unless rule " + rival.ID + " does, which " + what
+		switch g, what := r.guessed(working, a, rule); g {
+		case nil:
+		case rule:
+			why = "rule " + rule.ID + " " + what
+		default:
+			why = "rule " + rule.ID + " applies unless rule " + g.ID + " does, which " + what
 		}
 	}
 	if why != "" {
@@ -237,35 +240,29 @@ func (r *Run) play(ctx context.Context, a world.Action, changes bool) (ans Answe
 // lost is why a rule says nothing once the state is.
 const lost = "reads the state, which is not known after an effect that no rule explains"
 
-// rival is the first rule of an action that might apply in the place of the chosen
-// one, nil for none, if the state were known: nothing that is known speaks against
-// it, and it reads something that is not. what says what that is. A choice that
-// depends on it is a guess.
-func (r *Run) rival(s state.State, a world.Action, chosen *world.Rule) (rival *world.Rule, what string) {
+// guessed is the first rule of an action of which it is not known whether it applies:
+// nothing that is known speaks against it, and it reads something that is not. It may
+// be the chosen one itself, or one that would apply in its place; without a chosen one
+// any. what says what is not known. nil: the choice is no guess.
+func (r *Run) guessed(s state.State, a world.Action, chosen *world.Rule) (rule *world.Rule, what string) {
 	e := r.stage.b.Engine
 	if c, err := e.Canonical(a); err == nil {
 		a = c
 	}
+	// What is missing in a state that was whole from the beginning is not there.
+	unknown := func(path string) bool {
+		return r.blind || !r.stage.whole && !s.Has(state.ParsePath(path))
+	}
 	for _, rule := range e.RulesOf(a.Type) {
-		if rule == chosen || chosen != nil && rule.Priority < chosen.Priority || !e.Eligible(rule, s, true) {
+		if chosen != nil && rule.Priority < chosen.Priority || !e.Eligible(rule, s, true) {
 			continue
 		}
-		path, fails := "", false
-		for i := range rule.Conditions {
-			c := &rule.Conditions[i]
-			missing := r.unread(s, a, c)
-			switch {
-			case missing != "":
-				path = cmp.Or(path, missing)
-			case !s.Holds(c, a):
-				fails = true
-			}
-		}
-		if r.blind {
-			path = cmp.Or(path, stateScope(rule))
+		path := engine.Undecided(rule.Conditions, s, a, unknown)
+		if path == "" && r.blind && s.HoldAll(rule.Conditions, a) {
+			path = stateScope(rule)
 		}
 		switch {
-		case fails || path == "":
+		case path == "":
 		case r.blind:
 			return rule, lost
 		default:
@@ -273,21 +270,6 @@ func (r *Run) rival(s state.State, a world.Action, chosen *world.Rule) (rival *w
 		}
 	}
 	return nil, ""
-}
-
-// unread is the first path of a condition of which the state says nothing: all of
-// them once it has lost the world, and those that it does not have unless it was
-// whole from the beginning.
-func (r *Run) unread(s state.State, a world.Action, c *world.Condition) (path string) {
-	c.Leaves(func(l *world.Condition) bool {
-		for _, o := range []*world.Operand{&l.Left, l.Right} {
-			if path == "" && o != nil && o.Path != nil && (r.blind || !r.stage.whole && s.Missing(o, a)) {
-				path = *o.Path
-			}
-		}
-		return path == ""
-	})
-	return path
 }
 
 // stateScope is a path of the state that the scope of a rule compares, "" without

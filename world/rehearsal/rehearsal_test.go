@@ -221,6 +221,7 @@ func TestARuleThatMightNotBeTheOneDoesNotAnswer(t *testing.T) {
 	a, c := book.Demo()
 	rules, err := world.ReadLines[world.Rule]([]byte(`{"id":"pay_locked","action_type":"balance","description":"","priority":20,"conditions":[{"left":{"path":"world.locked"},"op":"eq","right":{"literal":true}}],"outcome":"failure","renderer":"ledger","observation_template":"refused: locked"}
 {"id":"pay_ok","action_type":"balance","description":"","priority":10,"renderer":"ledger","observation_template":"paid"}
+{"id":"free","action_type":"deposit","description":"","conditions":[{"left":{"path":"world.locked"},"op":"not_exists"}],"renderer":"ledger","observation_template":"free"}
 {"id":"pay_low","action_type":"balance","description":"","priority":1,"conditions":[{"left":{"path":"world.asleep"},"op":"eq","right":{"literal":true}}],"renderer":"ledger","observation_template":"zzz"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -260,6 +261,14 @@ func TestARuleThatMightNotBeTheOneDoesNotAnswer(t *testing.T) {
 		}
 		if got := say(t, r, "balance", `{}`); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		// What the rule itself takes to be absent must be known to be.
+		want := "miss rehearsal_miss"
+		if tt.name == "whole" {
+			want = `rule "free"`
+		}
+		if got := say(t, r, "deposit", `{"amount":1}`); got != want {
+			t.Errorf("%s: deposit: %s, want %s", tt.name, got, want)
 		}
 	}
 }

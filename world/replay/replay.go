@@ -11,7 +11,6 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -306,56 +305,29 @@ func observed(e *engine.Engine, s state.State, a world.Action, absent map[string
 	if spec := e.Action(a.Type); spec != nil {
 		a.Type = spec.Name
 	}
+	unknown := func(path string) bool { return !working.Has(state.ParsePath(path)) && !absent[path] }
 	for _, r := range e.RulesOf(a.Type) {
 		if !e.Eligible(r, working, false) {
 			continue
 		}
-		path, fails := "", false // the first path that is unknown
-		for i := range r.Conditions {
-			c := &r.Conditions[i]
-			missing := ""
-			c.Leaves(func(l *world.Condition) bool {
-				for _, o := range []*world.Operand{&l.Left, l.Right} {
-					if missing == "" && working.Missing(o, a) {
-						if path := expanded(*o.Path, a); !absent[path] {
-							missing = path
-						}
-					}
-				}
-				return missing == ""
-			})
-			if missing != "" {
-				path = cmp.Or(path, missing)
-			} else if !working.Holds(c, a) {
-				fails = true
-			}
-		}
-		if path != "" && !fails {
+		if path := engine.Undecided(r.Conditions, working, a, unknown); path != "" {
 			return path, world.Faultf(world.ValueError, "Rule %s requires unobserved state; replay cannot establish applicability", r.ID)
 		}
-		if fails {
+		if !working.HoldAll(r.Conditions, a) {
 			continue
 		}
 		effects, err := working.Resolve(r.Effects, a)
 		if err != nil {
-			return "", err
+			return "", err // an argument is missing: the format's reports stop here
 		}
 		for _, m := range effects {
 			adds := m.Op == world.Increment || m.Op == world.Decrement || m.Op == world.Append
-			if adds && !working.Has(state.ParsePath(m.Path)) && !absent[m.Path] {
+			if adds && unknown(state.ParsePath(m.Path).String()) {
 				return m.Path, world.Faultf(world.ValueError, "Rule %s updates unobserved state at %s", r.ID, m.Path)
 			}
 		}
 	}
 	return "", nil
-}
-
-// expanded is a path with the arguments of an action in it, as it is followed.
-func expanded(path string, a world.Action) string {
-	if p, ok := state.ExpandPath(path, a); ok {
-		path = p
-	}
-	return state.ParsePath(path).String()
 }
 
 // Promote writes a validated copy of the worldbook, with the report in it, to a

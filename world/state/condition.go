@@ -90,12 +90,6 @@ func (s State) HoldAll(cs []world.Condition, a world.Action) bool {
 	return true
 }
 
-// Missing reports whether a side of the comparison is a path at which the state
-// has nothing.
-func (s State) Missing(o *world.Operand, a world.Action) bool {
-	return o != nil && o.Path != nil && s.operand(o, a).missing
-}
-
 func (s State) operand(o *world.Operand, a world.Action) operand {
 	switch {
 	case o.Path != nil:
