@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/callsheet/callsheet/internal/count"
+	"github.com/callsheet/callsheet/internal/disk"
 )
 
 // A Key signs headers and checkpoints.
@@ -100,7 +101,7 @@ func loadSecret(path string, make func() ([]byte, error)) ([]byte, error) {
 	}
 	// A link, unlike a rename, never replaces what another process put there.
 	err = os.Link(temp, path)
-	if err = errors.Join(ignoreExist(err), os.Remove(temp), syncDir(path)); err != nil {
+	if err = errors.Join(ignoreExist(err), os.Remove(temp), disk.SyncDir(filepath.Dir(path))); err != nil {
 		return nil, err
 	}
 	return readSecret(path)

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+
+	"github.com/callsheet/callsheet/internal/disk"
 )
 
 // retiredSuffix names the list of earlier keys that stood beside the key before
@@ -89,7 +92,7 @@ func (s *Store) beginKey(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(s.opts.KeyFile)
+	return disk.SyncDir(filepath.Dir(s.opts.KeyFile))
 }
 
 func (s *Store) addKey(ctx context.Context, k *Key) error {

@@ -5,7 +5,6 @@ package journal
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
@@ -50,13 +49,4 @@ func byteLock(f *os.File, cmd int, kind int16, at int64) (syscall.Flock_t, error
 			return l, os.NewSyscallError("fcntl", err)
 		}
 	}
-}
-
-// syncDir makes the entry of path in its directory durable.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

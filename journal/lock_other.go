@@ -20,4 +20,3 @@ func lockByte(*os.File, int64) error            { return errNoLocks }
 func tryLockByte(*os.File, int64) (bool, error) { return false, errNoLocks }
 func unlockByte(*os.File, int64) error          { return errNoLocks }
 func byteHeld(*os.File, int64) (bool, error)    { return false, errNoLocks }
-func syncDir(string) error                      { return nil }

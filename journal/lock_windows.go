@@ -40,6 +40,3 @@ func byteHeld(f *os.File, at int64) (bool, error) {
 	}
 	return !free, err
 }
-
-// syncDir does nothing: directories cannot be synced here.
-func syncDir(string) error { return nil }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/disk"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
@@ -114,7 +115,7 @@ func (s *Store) open(dir string) (err error) {
 	// SQLite gives its other files the mode of this one.
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		err = errors.Join(f.Close(), syncDir(s.path))
+		err = errors.Join(f.Close(), disk.SyncDir(filepath.Dir(s.path)))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

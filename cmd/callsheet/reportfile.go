@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/callsheet/callsheet/internal/disk"
 )
 
 // A reportFile is where --report goes. It takes its place only when it is whole,
@@ -41,6 +43,12 @@ func createReport(path string) (*reportFile, error) {
 // write writes the report and puts it in place.
 func (r *reportFile) write(text []byte) error {
 	_, err := r.Write(text)
+	return r.place(err)
+}
+
+// place ends the writing of the report, which failed with err if it did, and puts it
+// in place.
+func (r *reportFile) place(err error) error {
 	if r.path == "" {
 		return errors.Join(err, r.Close())
 	}
@@ -53,7 +61,16 @@ func (r *reportFile) write(text []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(r.Name()))
 	}
-	return nil
+	return disk.SyncDir(filepath.Dir(r.path))
+}
+
+// writeFile writes a file as a report is written.
+func writeFile(path string, write func(*os.File) error) error {
+	f, err := createReport(path)
+	if err != nil {
+		return err
+	}
+	return f.place(write(f.File))
 }
 
 // drop gives up a report that will not be written.

@@ -246,29 +246,6 @@ func exitIf(ctx context.Context, err error) error {
 	return err
 }
 
-// writeFile writes a file beside its place and renames it.
-func writeFile(path string, write func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Chmod(0o600), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
 type worldBuildCmd struct {
 	Inputs        []string `arg:"" help:"Recordings, or the directory of an ingest; with --from-runs the ids of recorded runs."`
 	FromRuns      bool     `help:"Make the world of recorded runs of plans."`

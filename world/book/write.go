@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callsheet/callsheet/internal/disk"
 	"github.com/callsheet/callsheet/value"
 	"github.com/callsheet/callsheet/world"
 	"github.com/callsheet/callsheet/world/engine"
@@ -128,7 +129,7 @@ func Write(dir string, a *Artifacts, c *Config, o WriteOptions) (err error) {
 		return err
 	}
 	for d := range w.dirs {
-		if err := syncDir(filepath.Join(stage, filepath.FromSlash(d))); err != nil {
+		if err := disk.SyncDir(filepath.Join(stage, filepath.FromSlash(d))); err != nil {
 			return err
 		}
 	}
@@ -136,16 +137,7 @@ func Write(dir string, a *Artifacts, c *Config, o WriteOptions) (err error) {
 	if err := os.Rename(stage, dir); err != nil {
 		return err
 	}
-	return syncDir(parent)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return disk.SyncDir(parent)
 }
 
 type writer struct {

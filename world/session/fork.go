@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/callsheet/callsheet/internal/disk"
 	"github.com/callsheet/callsheet/world/book"
 )
 
@@ -63,7 +64,13 @@ func fork(ctx context.Context, db *sql.DB, from, dir string, revision int64) (er
 	if err := copySession(ctx, db, from, filepath.Join(stage, fileName), revision); err != nil {
 		return err
 	}
-	return os.Rename(stage, dir)
+	if err := disk.SyncDir(stage); err != nil {
+		return err
+	}
+	if err := os.Rename(stage, dir); err != nil {
+		return err
+	}
+	return disk.SyncDir(parent)
 }
 
 func copySession(ctx context.Context, from *sql.DB, name, file string, revision int64) error {
